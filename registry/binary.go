@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,11 +8,8 @@ import (
 	"hash"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // Annotations of the layers of a k0s artifact.
@@ -110,13 +106,13 @@ func (b *Binary) Open(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, withNeed(err, []string{b.Ref})
 	}
-	return &verified{binary: b, body: resp.Body, sum: sha256.New()}, nil
+	return &verified{binary: b, resp: resp, sum: sha256.New()}, nil
 }
 
 // A verified reader hands out what comes and says at the end whether it was right.
 type verified struct {
 	binary *Binary
-	body   io.ReadCloser
+	resp   *http.Response
 	sum    hash.Hash
 	n      int64
 	err    error
@@ -127,11 +123,14 @@ func (v *verified) Read(p []byte) (int, error) {
 	if v.err != nil {
 		return 0, v.err
 	}
-	n, err := v.body.Read(p)
+	n, err := v.resp.Body.Read(p)
 	v.sum.Write(p[:n])
 	v.n += int64(n)
 	damaged := &DigestError{Ref: v.binary.Ref, Want: v.binary.Digest, WantSize: v.binary.Size, GotSize: v.n}
 	switch {
+	case err != nil && v.resp.Request.Context().Err() != nil:
+		// A server that sees its client leave may end the content in good order.
+		v.err = fmt.Errorf("reading %s after %d of %d bytes: %w", v.binary.Ref, v.n, v.binary.Size, context.Cause(v.resp.Request.Context()))
 	case v.n > v.binary.Size:
 		v.err = damaged
 		return 0, v.err
@@ -152,84 +151,4 @@ func (v *verified) Read(p []byte) (int, error) {
 }
 
 // Close ends the reading, at its end or before.
-func (v *verified) Close() error { return v.body.Close() }
-
-// A manifest is either form, as far as a binary needs it.
-type manifest struct {
-	index     bool
-	manifests []v1.Descriptor
-	layers    []v1.Descriptor
-}
-
-// readManifest reads an index or an image manifest. Which of the two it is, its content
-// says: not every registry keeps the media type.
-func readManifest(data []byte) (manifest, error) {
-	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
-	if err != nil {
-		return manifest{}, err
-	}
-	if index.MediaType.IsIndex() || len(index.Manifests) > 0 {
-		return manifest{index: true, manifests: index.Manifests}, nil
-	}
-	image, err := v1.ParseManifest(bytes.NewReader(data))
-	if err != nil {
-		return manifest{}, err
-	}
-	return manifest{layers: image.Layers}, nil
-}
-
-// titled returns the layers that are a k0s binary by their title.
-func titled(layers []v1.Descriptor) []v1.Descriptor {
-	return slices.DeleteFunc(slices.Clone(layers), func(d v1.Descriptor) bool {
-		return d.Annotations[TitleAnnotation] != binaryTitle
-	})
-}
-
-// pick returns the one descriptor for a platform. Two are one too many: which of them is
-// meant is not for a client to guess.
-func pick(ref, want string, from []v1.Descriptor) (v1.Descriptor, error) {
-	var have []string
-	var match []v1.Descriptor
-	for _, d := range from {
-		p := platformOf(d)
-		if p != "" {
-			have = append(have, p)
-		}
-		if p == want {
-			match = append(match, d)
-		}
-	}
-	switch {
-	case len(match) == 1:
-		return match[0], nil
-	case len(match) > 1:
-		return v1.Descriptor{}, fmt.Errorf("%s has %d entries for %s, it has to have one", ref, len(match), want)
-	case len(from) == 1 && len(have) == 0 && from[0].Annotations[TitleAnnotation] == binaryTitle:
-		return from[0], nil
-	}
-	return v1.Descriptor{}, &PlatformError{Ref: ref, Want: want, Have: have}
-}
-
-// platformOf is what a descriptor says of its platform, as os/architecture, or "".
-func platformOf(d v1.Descriptor) string {
-	if p := d.Platform; p != nil && p.OS != "" && p.Architecture != "" {
-		return p.OS + "/" + p.Architecture
-	}
-	return d.Annotations[PlatformAnnotation]
-}
-
-// parsePlatform wants os/architecture. Variants are left out: k0s has one binary for each
-// architecture.
-func parsePlatform(s string) (string, error) {
-	system, arch, ok := strings.Cut(s, "/")
-	if !ok || system == "" || arch == "" || strings.ContainsAny(arch, "/ ") {
-		return "", &RefError{Kind: "platform", Text: s, Problem: "write os/architecture in Go's names: linux/amd64"}
-	}
-	return s, nil
-}
-
-// sha256Of is the digest of data.
-func sha256Of(data []byte) v1.Hash {
-	sum := sha256.Sum256(data)
-	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
-}
+func (v *verified) Close() error { return v.resp.Body.Close() }

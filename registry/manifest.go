@@ -1,7 +1,10 @@
 package registry
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -75,4 +78,34 @@ func (c *Client) getManifest(ctx context.Context, r resource) ([]byte, v1.Hash, 
 		return nil, v1.Hash{}, &DigestError{Ref: r.String(), Want: r.id, Got: digest.String()}
 	}
 	return data, digest, nil
+}
+
+// A manifest is either form, as far as a binary needs it.
+type manifest struct {
+	index     bool
+	manifests []v1.Descriptor
+	layers    []v1.Descriptor
+}
+
+// readManifest reads an index or an image manifest. Which of the two it is, its content
+// says: not every registry keeps the media type.
+func readManifest(data []byte) (manifest, error) {
+	index, err := v1.ParseIndexManifest(bytes.NewReader(data))
+	if err != nil {
+		return manifest{}, err
+	}
+	if index.MediaType.IsIndex() || len(index.Manifests) > 0 {
+		return manifest{index: true, manifests: index.Manifests}, nil
+	}
+	image, err := v1.ParseManifest(bytes.NewReader(data))
+	if err != nil {
+		return manifest{}, err
+	}
+	return manifest{layers: image.Layers}, nil
+}
+
+// sha256Of is the digest of data.
+func sha256Of(data []byte) v1.Hash {
+	sum := sha256.Sum256(data)
+	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
 }

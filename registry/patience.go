@@ -22,7 +22,7 @@ type patience struct {
 }
 
 // wait sits out the time that a response with status 429 asks for. It returns a
-// *RateLimitError at once if that would be over only after the deadline of ctx.
+// *RateLimitError at once if that would not be over before the deadline of ctx.
 func (p *patience) wait(ctx context.Context, ref string, h http.Header) error {
 	now := time.Now()
 	d := retryAfter(h, now)
@@ -32,7 +32,7 @@ func (p *patience) wait(ctx context.Context, ref string, h http.Header) error {
 	p.tries++
 	p.sum += d
 	limited := &RateLimitError{Ref: ref, Wait: d, Tries: p.tries}
-	if deadline, ok := ctx.Deadline(); ok && now.Add(d).After(deadline) {
+	if deadline, ok := ctx.Deadline(); ok && !now.Add(d).Before(deadline) {
 		limited.Err = context.DeadlineExceeded
 		return limited
 	}

@@ -106,6 +106,9 @@ func parseReference(s string) (name.Reference, error) {
 	if !ok {
 		return bad("the registry is missing; write host[:port]/path:tag")
 	}
+	if strings.Contains(host, "@") {
+		return bad("credentials have no place in it; write host[:port]/path:tag")
+	}
 	if err := checkHost(host); err != nil {
 		return bad(fmt.Sprintf("%v; write host[:port]/path:tag", err))
 	}
@@ -126,18 +129,16 @@ func parseReference(s string) (name.Reference, error) {
 // K0sReference returns where a registry keeps the k0s binary of a version: the artifact
 // <registry>/k0s:<version>, with "+" written "-" because a tag cannot hold it. The registry is
 // written as in Config.URL (DefaultURL if empty), the version as `k0s version` prints it:
-// v1.36.3+k0s.2. The error is a [*RefError], or two joined.
+// v1.36.3+k0s.2. The error is a [*RefError].
 func K0sReference(registry, version string) (string, error) {
 	at, err := parseURL(registry)
 	if err != nil {
 		return "", err
 	}
 	tag := strings.ReplaceAll(version, "+", "-")
-	if !strings.HasPrefix(tag, "v") {
-		return "", &RefError{Kind: "k0s version", Text: version, Problem: "write it as k0s version prints it: v1.36.3+k0s.2"}
-	}
 	ref := at.host + "/" + strings.TrimPrefix(at.path+"/k0s", "/") + ":" + tag
-	if _, err := name.NewTag(ref); err != nil || strings.ContainsAny(tag, ":/@") {
+	number := len(tag) > 1 && tag[0] == 'v' && '0' <= tag[1] && tag[1] <= '9'
+	if _, err := name.NewTag(ref); err != nil || !number || strings.ContainsAny(tag, ":/@") {
 		return "", &RefError{Kind: "k0s version", Text: version, Problem: "write it as k0s version prints it: v1.36.3+k0s.2"}
 	}
 	return ref, nil
