@@ -22,8 +22,9 @@ close() { printf '\n%s - %s %s\n' "$M" "$B" "$1"; }
 there() { [ -e "$1" ] || [ -L "$1" ]; }
 yesno() { if "$@"; then echo yes; else echo no; fi; }
 have() { command -v "$1" >/dev/null; }
-# first FILE: its first line, without a fork.
-first() { LINE=; [ -r "$1" ] && IFS= read -r LINE <"$1"; }
+# first FILE: its first line. The shell's own read takes single bytes, of which
+# files below /proc/sys give only the first.
+first() { LINE=; [ ! -r "$1" ] || LINE=$(head -n 1 "$1"); }
 # bounded COMMAND…: it must not hang, whatever it is.
 bounded() { timeout -k 2 "$SECS" "$@"; }
 # whole NAME FILE: the file as a block.

@@ -131,10 +131,11 @@ func (f *Facts) service(r *reader, name string, states map[string]map[string]str
 		s.State, s.Detail = openRCState(s.File, states[name])
 	default:
 		// A file can be seen, its state not.
-		if s.State = UnitUnknown; s.File == "" {
+		if s.File == "" {
 			s.State = UnitNone
+			break
 		}
-		s.Detail = "the init system " + strconv.Quote(string(f.Init)) + " is neither systemd nor OpenRC"
+		s.State, s.Detail = UnitUnknown, "the init system "+strconv.Quote(string(f.Init))+" is neither systemd nor OpenRC"
 	}
 	return s
 }
