@@ -1,0 +1,3 @@
+.PHONY: ci
+ci:
+	bash .ci/run
