@@ -18,6 +18,11 @@ func (f *Facts) findCA(pki, kubelet, token block) CA {
 	if pki.status == No && kubelet.status == No && installed {
 		places = append(places, place{f.K0s.TokenFile, token})
 	}
+	for _, s := range []Service{f.K0s.Controller, f.K0s.Worker} {
+		if s.State != UnitNone && len(s.Args) == 0 {
+			return CA{Why: "the command line of the service could not be read, so it is not known where its data is"}
+		}
+	}
 	ca := CA{Found: No}
 	for _, p := range places {
 		if p.status == No {

@@ -20,19 +20,19 @@ func (e *FlagError) Error() string {
 	return fmt.Sprintf("install flag %d (%s): %s", e.Index+1, e.Flag, e.Problem)
 }
 
-// flag is one flag of k0s install.
-type flag struct {
+// installFlag is one flag of k0s install.
+type installFlag struct {
 	index    int
 	name     string // with its hyphens
 	value    string
 	hasValue bool
 }
 
-func (f flag) fail(format string, args ...any) error {
+func (f installFlag) fail(format string, args ...any) error {
 	return &FlagError{Index: f.index, Flag: f.name, Problem: fmt.Sprintf(format, args...)}
 }
 
-func (f flag) String() string {
+func (f installFlag) String() string {
 	if f.hasValue {
 		return f.name + "=" + f.value
 	}
@@ -42,8 +42,8 @@ func (f flag) String() string {
 // flags reads the install flags. One entry is one flag, with its value after "="
 // or after a space, or in the next entry; quotes around a value, which a shell
 // would have taken off, are taken off.
-func (s Spec) flags() ([]flag, error) {
-	var flags []flag
+func (s Spec) flags() ([]installFlag, error) {
+	var flags []installFlag
 	var errs []error
 	for i, text := range s.InstallFlags {
 		text = strings.TrimSpace(text)
@@ -55,7 +55,7 @@ func (s Spec) flags() ([]flag, error) {
 			errs = append(errs, &FlagError{Index: i, Flag: text, Problem: "it does not begin with a hyphen: want a flag of k0s install, as --profile=name"})
 			continue
 		}
-		f := flag{index: i, name: text}
+		f := installFlag{index: i, name: text}
 		if at := strings.IndexAny(text, "= \t"); at >= 0 {
 			f.name, f.value, f.hasValue = text[:at], unquote(strings.TrimSpace(text[at+1:])), true
 		}

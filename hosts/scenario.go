@@ -64,10 +64,12 @@ type Scenario struct {
 // is total: what no row describes, and what could not be observed where a row
 // needs it, falls under row 14 and is refused, as is an Op or a Role that there
 // is not.
-func Match(op Op, role Role, s State) Scenario {
+func Match(op Op, role Role, s State) Scenario { return match(matrix(), op, role, s) }
+
+func match(rows []row, op Op, role Role, s State) Scenario {
 	r := lastRow()
 	if role.Valid() {
-		for _, row := range matrix() {
+		for _, row := range rows {
 			if row.when.holds(role, s) {
 				r = row
 				break
