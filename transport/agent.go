@@ -36,7 +36,7 @@ func (a *agentConn) signers(ctx context.Context) ([]ssh.Signer, error) {
 	stop := context.AfterFunc(ctx, a.close)
 	signers, err := a.agent.Signers()
 	if !stop() {
-		return nil, fmt.Errorf("agent %s: %w", a.socket, context.Cause(ctx))
+		return nil, fmt.Errorf("agent %s: %w", a.socket, ctxErr(ctx))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: agent %s: %w", ErrAuth, a.socket, err)

@@ -161,7 +161,7 @@ func (k *keyring) open(ctx context.Context, path string, data []byte, ask func(c
 		case <-o.done:
 			return o.signer, o.err
 		case <-ctx.Done():
-			return nil, fmt.Errorf("key file %s: wait for its passphrase: %w", path, context.Cause(ctx))
+			return nil, fmt.Errorf("key file %s: wait for its passphrase: %w", path, ctxErr(ctx))
 		}
 	}
 	defer close(o.done)

@@ -30,7 +30,7 @@ func (d *Dialer) through(ctx context.Context, cfg Config) (*bastion, error) {
 	case <-b.ready:
 	case <-ctx.Done():
 		d.leave(b)
-		return nil, fmt.Errorf("bastion %s: %w", cfg.Address, context.Cause(ctx))
+		return nil, fmt.Errorf("bastion %s: %w", cfg.Address, ctxErr(ctx))
 	}
 	if b.err != nil {
 		d.leave(b)

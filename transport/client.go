@@ -137,7 +137,7 @@ func (c *Client) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, fail(net.UnknownNetworkError(network))
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, fail(context.Cause(ctx))
+		return nil, fail(ctxErr(ctx))
 	}
 	type result struct {
 		conn net.Conn
@@ -169,6 +169,6 @@ func (c *Client) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 		return nil, fail(c.ended())
 	case <-ctx.Done():
 		abandon()
-		return nil, fail(context.Cause(ctx))
+		return nil, fail(ctxErr(ctx))
 	}
 }

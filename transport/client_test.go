@@ -1,14 +1,10 @@
 package transport_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
-	"errors"
-	"io"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +17,13 @@ import (
 // newKey makes a key for someone to log in with.
 func newKey(t testing.TB) ssh.Signer {
 	t.Helper()
+	_, signer := rawKey(t)
+	return signer
+}
+
+// rawKey makes a key, and a signer with it.
+func rawKey(t testing.TB) (ed25519.PrivateKey, ssh.Signer) {
+	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +32,7 @@ func newKey(t testing.TB) ssh.Signer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return signer
+	return key, signer
 }
 
 // serve runs s on the loopback for as long as the test does, and returns the way to it.
@@ -74,61 +77,4 @@ func dial(t testing.TB, cfg transport.Config) *transport.Client {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
-}
-
-func TestRun(t *testing.T) {
-	c := dial(t, serve(t, &transporttest.Server{}))
-	out, err := transport.Output(t.Context(), c, transport.Command{Args: []string{"printf", "%s\n", "a 'b'\n$c"}})
-	if err != nil || out != "a 'b'\n$c" {
-		t.Errorf("Output = %q, %v", out, err)
-	}
-	var stdout bytes.Buffer
-	err = c.Run(t.Context(), transport.Command{Args: []string{"cat"}, Stdin: strings.NewReader("hello\x00world"), Stdout: &stdout})
-	if err != nil || stdout.String() != "hello\x00world" {
-		t.Errorf("cat = %q, %v", &stdout, err)
-	}
-	err = c.Run(t.Context(), transport.Command{Args: []string{"sh", "-c", "echo oops >&2; exit 3"}})
-	exit, ok := errors.AsType[*transport.ExitError](err)
-	if !ok || exit.Status != 3 || exit.Stderr != "oops\n" {
-		t.Errorf("exit 3: %#v", err)
-	}
-	err = c.Run(t.Context(), transport.Command{Args: []string{"sh", "-c", "kill -KILL $$"}})
-	exit, ok = errors.AsType[*transport.ExitError](err)
-	if !ok || exit.Status != -1 || exit.Signal != "KILL" {
-		t.Errorf("kill: %#v", err)
-	}
-}
-
-func TestFiles(t *testing.T) {
-	c := dial(t, serve(t, &transporttest.Server{}))
-	name := t.TempDir() + "/a file"
-	for _, content := range []string{"", "x", "hello\n", strings.Repeat("0123456789abcdef", 200_000)} {
-		if err := transport.WriteFile(t.Context(), c, name, strings.NewReader(content), transport.FileOptions{Mode: 0o640}); err != nil {
-			t.Fatal(err)
-		}
-		got, err := transport.ReadFile(t.Context(), c, name)
-		if err != nil || string(got) != content {
-			t.Fatalf("ReadFile = %d bytes, %v; want %d", len(got), err, len(content))
-		}
-	}
-	if _, err := transport.ReadFile(t.Context(), c, name+"x"); err == nil {
-		t.Error("read what is not there")
-	}
-	r, err := transport.Open(t.Context(), c, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data, err := io.ReadAll(r); err != nil || len(data) != 3_200_000 {
-		t.Errorf("Open: %d bytes, %v", len(data), err)
-	}
-}
-
-func TestBastion(t *testing.T) {
-	b := serve(t, &transporttest.Server{})
-	c := serve(t, &transporttest.Server{})
-	c.Bastion = &b
-	conn := dial(t, c)
-	if out, err := transport.Output(t.Context(), conn, transport.Command{Args: []string{"echo", "hi"}, Sudo: true}); err != nil || out != "hi" {
-		t.Errorf("Output = %q, %v", out, err)
-	}
 }

@@ -84,7 +84,7 @@ func (a *attempt) do(ctx context.Context, dial dialFunc) (*watched, *ssh.Client,
 	conn, err := dial(ctx, "tcp", a.hop.addr)
 	if err != nil {
 		if ctx.Err() != nil {
-			err = context.Cause(ctx)
+			err = ctxErr(ctx)
 		}
 		return nil, nil, fmt.Errorf("%s: connect: %w", a.hop.name, err)
 	}
@@ -109,7 +109,7 @@ func (a *attempt) do(ctx context.Context, dial dialFunc) (*watched, *ssh.Client,
 	case r = <-results:
 	case <-ctx.Done():
 		_ = wire.Close()
-		return nil, nil, fmt.Errorf("%s: %s: %w", a.hop.name, a.doing(), context.Cause(ctx))
+		return nil, nil, fmt.Errorf("%s: %s: %w", a.hop.name, a.doing(), ctxErr(ctx))
 	}
 	if r.err == nil {
 		return wire, r.client, nil

@@ -36,7 +36,7 @@ func (d *Dialer) Dial(ctx context.Context, cfg Config) (*Client, error) {
 		return nil, fmt.Errorf("dial: %w", err)
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("dial %s: %w", cfg.Address, context.Cause(ctx))
+		return nil, fmt.Errorf("dial %s: %w", cfg.Address, ctxErr(ctx))
 	}
 	return d.dial(ctx, cfg)
 }
@@ -61,7 +61,7 @@ func (d *Dialer) dial(ctx context.Context, cfg Config) (*Client, error) {
 		if !b.slots.acquire(ctx, b.client.dead) {
 			done()
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("%s: wait for others that are dialed through %s: %w", h.name, b.client, context.Cause(ctx))
+				return nil, fmt.Errorf("%s: wait for others that are dialed through %s: %w", h.name, b.client, ctxErr(ctx))
 			}
 			return nil, fmt.Errorf("%s: %w", h.name, b.client.ended())
 		}

@@ -43,7 +43,7 @@ func (s *session) run(ctx context.Context) error {
 		return s.wrap(fmt.Errorf("the command is %d bytes long as it is sent, of which Linux takes %d: pass data on standard input", len(wire), shell.MaxWire))
 	}
 	if ctx.Err() != nil {
-		return s.wrap(context.Cause(ctx))
+		return s.wrap(ctxErr(ctx))
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.serve(ctx, wire) }()
@@ -56,7 +56,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	s.stop()
 	s.detach()
-	return s.wrap(context.Cause(ctx))
+	return s.wrap(ctxErr(ctx))
 }
 
 // wrap says on which host and in which command err happened. The result is never an ExitError.

@@ -75,7 +75,7 @@ func (s *session) open(ctx context.Context) error {
 	for {
 		if !s.c.sessions.acquire(ctx, s.c.dead) {
 			if ctx.Err() != nil {
-				return s.wrap(fmt.Errorf("wait for a session: %w", context.Cause(ctx)))
+				return s.wrap(fmt.Errorf("wait for a session: %w", ctxErr(ctx)))
 			}
 			return s.c.ended()
 		}

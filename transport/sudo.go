@@ -27,7 +27,7 @@ func (a *sudoAuth) take(ctx context.Context, ask func(context.Context) (string, 
 	select {
 	case <-a.turn:
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return "", ctxErr(ctx)
 	}
 	err := a.wrong
 	if err == nil && !a.known {

@@ -22,9 +22,11 @@ type Host struct {
 
 	mu       sync.Mutex
 	handlers []handler
+	onFile   func(op, name string) error
 	dial     func(ctx context.Context, network, addr string) (net.Conn, error)
 	files    map[string]File
 	calls    []transport.Call
+	conns    []net.Conn
 	closed   chan struct{}
 	once     sync.Once
 }
@@ -73,6 +75,13 @@ func (h *Host) Answer(stdout string, prefix ...string) {
 		_, err := io.WriteString(cmd.Stdout, stdout)
 		return err
 	}, prefix...)
+}
+
+// HandleFile makes f called before a file is read or written, that is with op "read" or "write"; an error of it, such as Exit makes, is the outcome.
+func (h *Host) HandleFile(f func(op, name string) error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onFile = f
 }
 
 // HandleDial makes f open the connections that Dial asks for. Without one, every connection is refused.
@@ -126,7 +135,14 @@ func (h *Host) String() string { return h.name }
 
 // Close makes everything that runs, or is asked for afterwards, fail.
 func (h *Host) Close() error {
-	h.once.Do(func() { close(h.closed) })
+	h.once.Do(func() {
+		close(h.closed)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, conn := range h.conns {
+			_ = conn.Close()
+		}
+	})
 	return nil
 }
 
@@ -148,6 +164,9 @@ func (h *Host) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: dial %s: %w", h.name, addr, errors.Join(err, h.usable(ctx)))
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = append(h.conns, conn)
 	return conn, nil
 }
 
@@ -166,6 +185,14 @@ func (h *Host) usable(ctx context.Context) error {
 	case <-h.closed:
 		return net.ErrClosed
 	default:
-		return context.Cause(ctx)
+		return ended(ctx)
 	}
+}
+
+// ended returns why a context has ended, and that it has; nil if it has not.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the very same, not one that wraps it
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
 }

@@ -56,6 +56,9 @@ func (h *Host) run(ctx context.Context, cmd transport.Command, in, out, tail *co
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go h.endWith(ctx, cancel)
+	for _, c := range []*counter{in, out, tail} {
+		c.broke = cancel
+	}
 	shown := cmd
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, tail
 	done := make(chan error, 1)
@@ -64,7 +67,6 @@ func (h *Host) run(ctx context.Context, cmd transport.Command, in, out, tail *co
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		err = context.Cause(ctx)
 	}
 	for _, c := range []*counter{in, out, tail} {
 		c.detach()
@@ -72,8 +74,8 @@ func (h *Host) run(ctx context.Context, cmd transport.Command, in, out, tail *co
 	if bad := errors.Join(in.failed(), out.failed(), tail.failed()); bad != nil {
 		return wrap(bad)
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		return wrap(cause)
+	if err := h.usable(ctx); err != nil {
+		return wrap(err)
 	}
 	if status, ok := err.(exitStatus); ok && status != 0 { //nolint:errorlint // what Exit makes, and nothing that wraps it
 		return exitError(h.name, shown, int(status), tail.text())
@@ -104,6 +106,9 @@ func (h *Host) find(args []string) Handler {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var best *handler
+	if f := h.fileHandler(args); f != nil {
+		return f
+	}
 	for i := range h.handlers {
 		p := h.handlers[i].prefix
 		if len(p) <= len(args) && slices.Equal(p, args[:len(p)]) && (best == nil || len(p) >= len(best.prefix)) {
@@ -113,15 +118,34 @@ func (h *Host) find(args []string) Handler {
 	if best != nil {
 		return best.f
 	}
-	if len(args) > 4 && args[1] == "-c" {
-		switch args[2] {
-		case script.Read:
-			return h.read
-		case script.Write:
-			return h.write
-		}
-	}
 	return nil
+}
+
+// fileHandler returns the handler for a command of ReadFile or WriteFile.
+func (h *Host) fileHandler(args []string) Handler {
+	if len(args) < 5 || args[1] != "-c" {
+		return nil
+	}
+	var f Handler
+	op := "read"
+	switch args[2] {
+	case script.Read:
+		f = h.read
+	case script.Write:
+		op, f = "write", h.write
+	default:
+		return nil
+	}
+	if h.onFile == nil {
+		return f
+	}
+	onFile := h.onFile
+	return func(ctx context.Context, cmd transport.Command) error {
+		if err := onFile(op, args[4]); err != nil {
+			return err
+		}
+		return f(ctx, cmd)
+	}
 }
 
 // read and write do what the scripts of their names do.
@@ -166,6 +190,8 @@ type counter struct {
 	tail []byte
 	err  error // of the caller's stream
 	n    atomic.Int64
+
+	broke func(error) // called when the caller's stream fails
 }
 
 func (c *counter) Read(p []byte) (int, error) {
@@ -184,6 +210,7 @@ func (c *counter) Read(p []byte) (int, error) {
 		c.mu.Lock()
 		c.err = err
 		c.mu.Unlock()
+		c.broke(err)
 	}
 	return n, err
 }
@@ -203,7 +230,10 @@ func (c *counter) Write(p []byte) (int, error) {
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
 	}
-	c.err = err
+	if err != nil {
+		c.err = err
+		c.broke(err)
+	}
 	return n, err
 }
 
