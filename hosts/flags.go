@@ -78,11 +78,13 @@ func unquote(s string) string {
 // Labels returns the node labels that the install flags declare by --labels, never
 // nil. Its errors are [*FlagError]s, joined.
 func (s Spec) Labels() (map[string]string, error) {
-	labels := map[string]string{}
 	flags, err := s.flags()
-	if err != nil {
-		return labels, err
-	}
+	labels, bad := labelsOf(flags)
+	return labels, errors.Join(err, bad)
+}
+
+func labelsOf(flags []installFlag) (map[string]string, error) {
+	labels := map[string]string{}
 	var errs []error
 	for _, f := range flags {
 		if f.name != "--labels" {
@@ -180,11 +182,8 @@ func ownFlags(r Role) map[string]string {
 // collision, joined, each a [*FlagError], and whatever is wrong with the labels.
 func CheckInstallFlags(s Spec) error {
 	flags, err := s.flags()
-	if err != nil {
-		return err
-	}
 	own := ownFlags(s.Role)
-	var errs []error
+	errs := []error{err}
 	for _, f := range flags {
 		if why := own[f.name]; why != "" {
 			errs = append(errs, f.fail("it is set by the software and cannot be given: %s", why))
@@ -205,7 +204,7 @@ func CheckInstallFlags(s Spec) error {
 			}
 		}
 	}
-	_, err = s.Labels()
+	_, err = labelsOf(flags)
 	return errors.Join(append(errs, err)...)
 }
 

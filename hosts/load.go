@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -84,21 +85,27 @@ func fileError(name string, err error) error {
 // back with their defaults filled in, KeyPath as it was written.
 func Load(name string, data []byte) ([]Spec, error) {
 	l := &loader{file: name}
-	doc := l.parse(data)
-	if doc == nil {
-		return nil, errors.Join(l.errs...)
+	var specs []Spec
+	if doc := l.parse(data); doc != nil {
+		specs = l.document(doc)
 	}
-	specs := l.document(doc)
-	if len(l.errs) > 0 {
-		return nil, errors.Join(l.errs...)
+	if len(l.errs) == 0 {
+		return specs, nil
 	}
-	return specs, nil
+	slices.SortStableFunc(l.errs, func(a, b *FileError) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	var errs []error
+	for _, e := range l.errs {
+		errs = append(errs, e)
+	}
+	return nil, errors.Join(errs...)
 }
 
 // loader gathers what is wrong with one file.
 type loader struct {
 	file string
-	errs []error
+	errs []*FileError
 }
 
 func (l *loader) fail(n *yaml.Node, field, format string, args ...any) {
@@ -174,13 +181,15 @@ func (l *loader) document(n *yaml.Node) []Spec {
 	if l.wholeConfig(n) {
 		return nil
 	}
-	m, ok := l.mapping(n, "", "hosts")
+	f, ok := l.mapping(n, "", "hosts")
 	if !ok {
 		return nil
 	}
-	list := m["hosts"]
-	if list == nil {
+	if f.lacks("hosts") {
 		l.fail(n, "", "the key hosts is missing: want a list of hosts under it")
+	}
+	list := f.values["hosts"]
+	if list == nil {
 		return nil
 	}
 	items, ok := l.sequence(list, "hosts")
@@ -223,65 +232,26 @@ func (l *loader) wholeConfig(n *yaml.Node) bool {
 
 // duplicates refuses two entries for one host.
 func (l *loader) duplicates(specs []Spec, at []*yaml.Node) {
-	first := map[string]int{}
-	for i, s := range specs {
-		if s.SSH.Address == "" {
-			continue // it has been complained of
+	for _, d := range []struct {
+		field string
+		of    func(Spec) string
+	}{
+		{"ssh.address", func(s Spec) string { return s.SSH.Address }},
+		{"privateAddress", func(s Spec) string { return s.PrivateAddress }},
+	} {
+		first := map[string]int{}
+		for i, s := range specs {
+			v := d.of(s)
+			if v == "" {
+				continue
+			}
+			if j, twice := first[v]; twice {
+				l.fail(at[i], fmt.Sprintf("hosts[%d].%s", i, d.field), "%s is listed already, by hosts[%d] in line %d: list each host once", v, j, at[j].Line)
+				continue
+			}
+			first[v] = i
 		}
-		j, twice := first[s.SSH.Address]
-		if !twice {
-			first[s.SSH.Address] = i
-			continue
-		}
-		l.fail(at[i], fmt.Sprintf("hosts[%d].ssh.address", i), "%s is listed already, as hosts[%d] in line %d: list each host once", s.SSH.Address, j, at[j].Line)
 	}
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
-
-// near returns the one of known that word is most likely meant to be, or "".
-func near(word string, known []string) string {
-	best, least := "", 3
-	for _, k := range known {
-		if strings.EqualFold(word, k) {
-			return k
-		}
-		if d := distance(strings.ToLower(word), strings.ToLower(k)); d < least && d < len(k) {
-			best, least = k, d
-		}
-	}
-	if i := slices.IndexFunc(known, func(k string) bool {
-		return word != "" && (strings.HasPrefix(k, word+"+") || strings.HasPrefix(word, k))
-	}); best == "" && i >= 0 {
-		return known[i]
-	}
-	return best
-}
-
-// distance is how many letters have to be changed, added, taken out or swapped
-// with their neighbour to make b out of a.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	before, row := make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := before
-		before, row = row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(before[j]+cost, before[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], last[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
-}

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,46 +16,56 @@ const maxHops = 8
 // spec reads one entry. The node is where its address stands, or the entry.
 func (l *loader) spec(n *yaml.Node, field string) (s Spec, at *yaml.Node) {
 	at = n
-	m, ok := l.mapping(n, field, "role", "installFlags", "privateAddress", "privateInterface", "ssh")
+	f, ok := l.mapping(n, field, "role", "installFlags", "privateAddress", "privateInterface", "ssh")
 	if !ok {
 		return s, at
 	}
-	s.Role = l.role(m["role"], n, field+".role")
-	if n := m["installFlags"]; n != nil {
-		s.InstallFlags = l.flags(n, field+".installFlags")
+	s.Role = l.role(f, field)
+	var flags []*yaml.Node
+	if n := f.values["installFlags"]; n != nil {
+		s.InstallFlags, flags = l.flags(n, field+".installFlags")
 	}
-	if n := m["privateAddress"]; n != nil {
-		s.PrivateAddress = l.privateAddress(n, field+".privateAddress")
+	address, network := f.values["privateAddress"], f.values["privateInterface"]
+	if address != nil {
+		s.PrivateAddress = l.privateAddress(address, field+".privateAddress")
 	}
-	if n := m["privateInterface"]; n != nil {
-		s.PrivateInterface = l.interfaceName(n, field+".privateInterface")
+	if network != nil {
+		s.PrivateInterface = l.interfaceName(network, field+".privateInterface")
 	}
-	if a, i := m["privateAddress"], m["privateInterface"]; a != nil && i != nil {
-		l.fail(i, field, "both privateAddress and privateInterface are given: want only one of them")
+	if address != nil && network != nil {
+		l.fail(network, field, "both privateAddress and privateInterface are given: want only one of them")
 	}
-	if n := m["ssh"]; n != nil {
+	l.checkFlags(s, flags, field+".installFlags")
+	if f.lacks("ssh") {
+		l.fail(n, field+".ssh", "missing: want at least ssh: {address: …}")
+	}
+	if n := f.values["ssh"]; n != nil {
 		var a *yaml.Node
 		if s.SSH, a = l.ssh(n, field+".ssh", 0); a != nil {
 			at = a
 		}
-	} else if !hasKey(n, "ssh") {
-		l.fail(n, field, "ssh is missing: want at least ssh: {address: …}")
 	}
 	return s, at
 }
 
-func (l *loader) role(n, entry *yaml.Node, field string) Role {
+func (l *loader) role(f fields, field string) Role {
+	field += ".role"
+	if f.lacks("role") {
+		l.fail(f.node, field, "missing: want %s or %s", Worker, ControllerWorker)
+	}
+	n := f.values["role"]
 	if n == nil {
-		if !hasKey(entry, "role") {
-			l.fail(entry, field, "missing: want %s or %s", Worker, ControllerWorker)
-		}
 		return ""
 	}
 	text, ok := l.text(n, field)
 	if !ok || Role(text).Valid() {
 		return Role(text)
 	}
-	l.fail(n, field, "unknown role %q: want %s or %s%s", text, Worker, ControllerWorker, suggestion(text, []string{string(Worker), string(ControllerWorker)}))
+	hint := ""
+	if s := near(text, []string{string(Worker), string(ControllerWorker)}); s != "" {
+		hint = fmt.Sprintf("; did you mean %q?", s)
+	}
+	l.fail(n, field, "unknown role %q: want %s or %s%s", text, Worker, ControllerWorker, hint)
 	return ""
 }
 
@@ -64,26 +75,27 @@ func (l *loader) ssh(n *yaml.Node, field string, hop int) (s SSH, at *yaml.Node)
 		l.fail(n, field, "more than %d bastions in a row", maxHops)
 		return s, nil
 	}
-	m, ok := l.mapping(n, field, "address", "user", "keyPath", "port", "bastion")
+	f, ok := l.mapping(n, field, "address", "user", "keyPath", "port", "bastion")
 	if !ok {
 		return s, nil
 	}
-	if p := m["port"]; p != nil {
-		s.Port = l.port(p, field+".port")
+	port := f.values["port"]
+	if port != nil {
+		s.Port = l.port(port, field+".port")
 	}
-	if a := m["address"]; a != nil {
-		at = a
-		s.Address = l.address(a, field+".address", &s.Port, m["port"] != nil)
-	} else if !hasKey(n, "address") {
+	if f.lacks("address") {
 		l.fail(n, field+".address", "missing: want an IP address or a host name")
 	}
-	if u := m["user"]; u != nil {
+	if at = f.values["address"]; at != nil {
+		s.Address = l.address(at, field+".address", &s.Port, port != nil)
+	}
+	if u := f.values["user"]; u != nil {
 		s.User, _ = l.text(u, field+".user")
 		if strings.ContainsAny(s.User, " \t\n@:") {
 			l.fail(u, field+".user", "%q is no login name", s.User)
 		}
 	}
-	if k := m["keyPath"]; k != nil {
+	if k := f.values["keyPath"]; k != nil {
 		s.KeyPath, _ = l.text(k, field+".keyPath")
 		if strings.HasPrefix(strings.TrimSpace(s.KeyPath), "-----BEGIN") {
 			// What it says is not repeated: it may be the key.
@@ -91,7 +103,7 @@ func (l *loader) ssh(n *yaml.Node, field string, hop int) (s SSH, at *yaml.Node)
 			l.fail(k, field+".keyPath", "this is the key itself: want the path of its file")
 		}
 	}
-	if b := m["bastion"]; b != nil {
+	if b := f.values["bastion"]; b != nil {
 		hop, _ := l.ssh(b, field+".bastion", hop+1)
 		s.Bastion = &hop
 	}
@@ -155,11 +167,11 @@ func (l *loader) port(n *yaml.Node, field string) int {
 	return p
 }
 
-// flags reads installFlags and holds them against their own grammar.
-func (l *loader) flags(n *yaml.Node, field string) (flags []string) {
+// flags reads installFlags.
+func (l *loader) flags(n *yaml.Node, field string) (flags []string, items []*yaml.Node) {
 	items, ok := l.sequence(n, field)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	whole := true
 	for i, item := range items {
@@ -168,23 +180,18 @@ func (l *loader) flags(n *yaml.Node, field string) (flags []string) {
 		flags = append(flags, text)
 	}
 	if !whole {
-		return flags
+		return nil, nil
 	}
-	s := Spec{InstallFlags: flags}
-	for _, f := range []func() error{func() error { _, err := s.flags(); return err }, func() error { _, err := s.Labels(); return err }} {
-		if err := f(); err != nil {
-			for _, e := range unjoin(err) {
-				at, where := n, field
-				if fe, ok := e.(*FlagError); ok && fe.Index < len(items) {
-					at, where = items[fe.Index], fmt.Sprintf("%s[%d]", field, fe.Index)
-					e = fmt.Errorf("%s", fe.Problem)
-				}
-				l.fail(at, where, "%v", e)
-			}
-			return flags
+	return flags, items
+}
+
+// checkFlags holds the install flags against what they may be, each at its place.
+func (l *loader) checkFlags(s Spec, items []*yaml.Node, field string) {
+	for _, err := range unjoin(CheckInstallFlags(s)) {
+		if e, ok := errors.AsType[*FlagError](err); ok && e.Index < len(items) {
+			l.fail(items[e.Index], fmt.Sprintf("%s[%d]", field, e.Index), "%s: %s", e.Flag, e.Problem)
 		}
 	}
-	return flags
 }
 
 // text reads a string that is not empty.
@@ -206,10 +213,18 @@ func (l *loader) text(n *yaml.Node, field string) (string, bool) {
 	return "", false
 }
 
-// unjoin returns the errors that errors.Join made one of.
+// unjoin returns the errors that errors.Join made one of, however deep.
 func unjoin(err error) []error {
-	if j, ok := err.(interface{ Unwrap() []error }); ok {
-		return j.Unwrap()
+	if err == nil {
+		return nil
 	}
-	return []error{err}
+	j, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range j.Unwrap() {
+		all = append(all, unjoin(e)...)
+	}
+	return all
 }

@@ -1,32 +1,42 @@
 package hosts
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// mapping returns the values of n by key. A key that is not among known, or stands
-// there twice, is reported; one whose value is an explicit null counts as left out.
-func (l *loader) mapping(n *yaml.Node, field string, known ...string) (map[string]*yaml.Node, bool) {
+// fields are the values of a mapping by key.
+type fields struct {
+	node      *yaml.Node
+	values    map[string]*yaml.Node
+	explained map[string]bool // keys that are missing for a reason that was reported
+}
+
+// lacks says whether key is missing without anything having been said about it.
+func (f fields) lacks(key string) bool { return f.values[key] == nil && !f.explained[key] }
+
+// mapping returns the fields of n. A key that is not among known, or stands there
+// twice, is reported; one whose value is an explicit null counts as left out.
+func (l *loader) mapping(n *yaml.Node, field string, known ...string) (fields, bool) {
 	n = resolve(n)
+	f := fields{n, map[string]*yaml.Node{}, map[string]bool{}}
 	if n.Kind != yaml.MappingNode {
-		l.fail(n, field, "want %s, got %s", strings.Join(known, ", ")+" as keys", kindOf(n))
-		return nil, false
+		l.fail(n, field, "want keys and values (%s), got %s", strings.Join(known, ", "), kindOf(n))
+		return f, false
 	}
-	m := map[string]*yaml.Node{}
 	seen := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], resolve(n.Content[i+1])
 		name := key.Value
-		if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" || name == "<<" {
-			l.fail(key, field, "want one of the keys %s; merge keys and compound keys are not understood here", strings.Join(known, ", "))
+		if key.Kind != yaml.ScalarNode || name == "<<" {
+			l.fail(key, field, "merge keys and keys that are no text are not understood here: want one of the keys %s", strings.Join(known, ", "))
 			continue
 		}
 		if !slices.Contains(known, name) {
 			l.fail(key, join(field, name), "unknown field%s", suggestion(name, known))
+			f.explained[near(name, known)] = true
 			continue
 		}
 		if first := seen[name]; first != nil {
@@ -36,13 +46,14 @@ func (l *loader) mapping(n *yaml.Node, field string, known ...string) (map[strin
 		seen[name] = key
 		switch {
 		case isNull(value) && value.Value == "":
-			l.fail(key, join(field, name), "it has no value: is what follows indented deeper than it?")
+			l.fail(key, join(field, name), "it has no value (is what belongs to it indented deeper?)")
+			f.explained[name] = true
 		case isNull(value):
 		default:
-			m[name] = value
+			f.values[name] = value
 		}
 	}
-	return m, true
+	return f, true
 }
 
 func (l *loader) sequence(n *yaml.Node, field string) ([]*yaml.Node, bool) {
@@ -56,17 +67,6 @@ func (l *loader) sequence(n *yaml.Node, field string) ([]*yaml.Node, bool) {
 		items[i] = resolve(item)
 	}
 	return items, true
-}
-
-// hasKey says whether n is a mapping that has the key, whatever its value.
-func hasKey(n *yaml.Node, key string) bool {
-	n = resolve(n)
-	for i := 0; i+1 < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
-		if n.Content[i].Value == key && !(isNull(n.Content[i+1]) && n.Content[i+1].Value != "") {
-			return true
-		}
-	}
-	return false
 }
 
 // resolve follows an alias.
@@ -110,12 +110,4 @@ func join(field, name string) string {
 		return name
 	}
 	return field + "." + name
-}
-
-// suggestion is the end of a complaint about word.
-func suggestion(word string, known []string) string {
-	if s := near(word, known); s != "" {
-		return fmt.Sprintf("; did you mean %q?", s)
-	}
-	return "; known are " + strings.Join(known, ", ")
 }
