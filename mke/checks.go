@@ -121,7 +121,7 @@ func checkFacts(ctx context.Context, r *run, on []*target) error {
 // installed against what an installation needs. All that is wrong is reported at once.
 func preflight(ctx context.Context, r *run, on []*target) error {
 	errs := []error{r.checkControllerVersions(ctx)}
-	found := hosts.CheckMKE("cluster", r.config.Version, r.opts.MKEVersion)
+	found := hosts.CheckMKE("cluster", strings.TrimPrefix(r.config.Version, "v"), strings.TrimPrefix(r.opts.MKEVersion, "v"))
 	for _, t := range on {
 		name := t.ref().String()
 		found = append(found, hosts.CheckK0s(name, t.facts, t.scenario.Action, r.k0sVersion)...)
@@ -131,7 +131,7 @@ func preflight(ctx context.Context, r *run, on []*target) error {
 		if _, err := t.installArgs(); err != nil {
 			errs = append(errs, r.blame(t.ref(), fmt.Errorf("%w: %w", ErrInvalid, err)))
 		}
-		found = append(found, hosts.Check(name, t.facts, r.opts.Role, *r.opts.Bounds, r.opts.SkipPreflight...)...)
+		found = append(found, hosts.Check(name, t.facts, r.opts.Role, r.opts.Bounds, r.opts.SkipPreflight...)...)
 	}
 	failed := &PreflightError{}
 	for _, f := range found {

@@ -28,8 +28,9 @@ type Options struct {
 	// SkipPreflight names pre-flight checks that are switched off. Only those
 	// that the documentation allows can be: "os", "storage", "cpu", "memory".
 	SkipPreflight []string
-	// Bounds are what pre-flight checks demand; hosts.DefaultBounds if nil.
-	Bounds *hosts.Bounds
+	// Bounds are what pre-flight checks demand; a zero field is the default of
+	// hosts.DefaultBounds.
+	Bounds hosts.Bounds
 	// MKEVersion is the version that the cluster must have; SupportedMKE if
 	// empty.
 	MKEVersion string
@@ -75,10 +76,6 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Lease.Renew, 20*time.Second)
 	setDefault(&o.Concurrency, 30)
 	setDefault(&o.MKEVersion, SupportedMKE)
-	if o.Bounds == nil {
-		b := hosts.DefaultBounds()
-		o.Bounds = &b
-	}
 	if o.OnEvent == nil {
 		o.OnEvent = func(Event) {}
 	}
