@@ -21,8 +21,12 @@ var update = flag.Bool("update", false, "write testdata/api anew")
 // makes it, and is meant: go test -run TestAPI -update .
 func TestAPI(t *testing.T) {
 	kept := map[string]bool{}
-	for _, pkg := range publicPackages(t) {
-		name := filepath.Join("testdata", "api", strings.ReplaceAll(pkg, "/", "_")+".txt")
+	_, ours := listed(t)
+	for _, pkg := range ours {
+		if !pkg.public() {
+			continue
+		}
+		name := filepath.Join("testdata", "api", strings.ReplaceAll(pkg.name(), "/", "_")+".txt")
 		kept[name] = true
 		got := apiOf(t, pkg)
 		if *update {
@@ -37,7 +41,7 @@ func TestAPI(t *testing.T) {
 			continue
 		}
 		if got != string(want) {
-			t.Errorf("the API of %s is not that of %s:\n%s%s", pkg, name,
+			t.Errorf("the API of %s is not that of %s:\n%s%s", pkg.name(), name,
 				lost("-", string(want), got), lost("+", got, string(want)))
 		}
 	}
@@ -54,10 +58,10 @@ func TestAPI(t *testing.T) {
 
 // apiOf returns the exported declarations of a package, without comments or
 // bodies, sorted: what a program that compiles against it can depend on.
-func apiOf(t *testing.T, pkg string) string {
+func apiOf(t *testing.T, pkg goPackage) string {
 	t.Helper()
 	var decls []string
-	for _, file := range goFiles(t, pkg) {
+	for _, file := range pkg.files() {
 		fset := token.NewFileSet()
 		tree, err := parser.ParseFile(fset, file, nil, 0)
 		if err != nil {
@@ -94,26 +98,4 @@ func lost(mark, a, b string) (lines string) {
 		}
 	}
 	return lines
-}
-
-// publicPackages returns the packages of the module that others can import, as
-// folders; the front page is none of them.
-func publicPackages(t *testing.T) (names []string) {
-	t.Helper()
-	for _, path := range list(t, "{{.ImportPath}}", "./...") {
-		name, ok := strings.CutPrefix(path, module)
-		if ok && !slices.Contains(strings.Split(name, "/"), "internal") {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// goFiles returns the files that a package is built from on this machine.
-func goFiles(t *testing.T, pkg string) (names []string) {
-	t.Helper()
-	for _, name := range list(t, `{{join .GoFiles "\n"}}`, "./"+pkg) {
-		names = append(names, filepath.Join(pkg, name))
-	}
-	return names
 }

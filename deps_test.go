@@ -1,14 +1,11 @@
 package mkesdk
 
 import (
-	"maps"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 )
-
-const module = "github.com/mkesdk/mkesdk/"
 
 // A place is what a package may reach, and why.
 type place struct {
@@ -18,7 +15,8 @@ type place struct {
 	why      string
 }
 
-// places is the picture in CONTRIBUTING.md as data. Every package stands here.
+// places is the picture in CONTRIBUTING.md as data. Every package stands here; an internal
+// one that does not is part of the package that it is internal to.
 var places = map[string]place{
 	"transport": {
 		modules: []string{"golang.org/x/crypto", "golang.org/x/sys"}, most: 12,
@@ -34,11 +32,11 @@ var places = map[string]place{
 		modules: []string{
 			"golang.org/x/crypto", "golang.org/x/sys", "go.yaml.in/yaml/v3",
 			"github.com/opencontainers/selinux", "github.com/cyphar/filepath-securejoin",
-		}, most: 30,
+		}, most: 14,
 		why: "what a host is does not depend on the cluster that it joins: no Kubernetes, no etcd",
 	},
 	"hosts/hoststest": {
-		siblings: []string{"transport", "transport/transporttest", "hosts"}, most: 30,
+		siblings: []string{"transport", "transport/transporttest", "hosts"}, most: 14,
 		why: "a simulated machine is text, not a cluster",
 	},
 	"etcdverify": {
@@ -46,16 +44,16 @@ var places = map[string]place{
 		why:     "verdicts are pure: they are read, tested and reused without an etcd",
 	},
 	"registry": {
-		most: 90,
+		most: 30,
 		why:  "asking a registry needs no SSH and no Kubernetes: connections come in as a func",
 	},
 	"mke": {
-		siblings: []string{"transport", "hosts", "etcdverify", "registry"}, most: 620,
+		siblings: []string{"transport", "hosts", "etcdverify", "registry"}, most: 560,
 		why: "only the operations know all parts",
 	},
 	"mke/internal/sim": {
 		siblings: []string{"transport", "transport/transporttest", "hosts", "hosts/hoststest", "etcdverify", "registry", "mke"},
-		most:     620,
+		most:     560,
 		why:      "a whole cluster in memory, for the tests of mke alone",
 	},
 }
@@ -78,53 +76,47 @@ var homes = map[string][]string{
 
 // TestPlaces holds each package to its place in the picture.
 func TestPlaces(t *testing.T) {
-	packages := list(t, "{{.ImportPath}}", "./...")
-	for _, path := range packages {
-		if pkg, ok := strings.CutPrefix(path, module); ok {
-			if _, ok := places[pkg]; !ok {
-				t.Errorf("%s has no place in deps_test.go: who may it know, and why?", pkg)
-			}
-		}
-	}
-	for pkg, may := range places {
-		if !slices.Contains(packages, module+pkg) {
-			continue // it comes with a later version
+	all, ours := listed(t)
+	for _, pkg := range ours {
+		may, ok := places[partOf(pkg.name())]
+		if !ok && pkg.name() != "." {
+			t.Errorf("%s has no place in deps_test.go: who may it know, and why?", pkg.name())
+			continue
 		}
 		beyond := 0
-		for _, line := range list(t, "{{.ImportPath}} {{with .Module}}{{.Path}}{{end}}", "-deps", "./"+pkg) {
-			path, mod, _ := strings.Cut(line, " ")
-			sibling, ours := strings.CutPrefix(path, module)
+		for _, path := range pkg.Deps {
+			dep := all[path]
+			sibling := partOf(dep.name())
 			switch {
-			case mod == "" || sibling == pkg: // the standard library, or itself
-			case ours && !slices.Contains(may.siblings, sibling):
-				t.Errorf("%s must not reach %s: %s", pkg, sibling, may.why)
-			case ours:
-			case may.modules != nil && !slices.Contains(may.modules, mod):
-				t.Errorf("%s must not reach %s (%s): %s", pkg, mod, path, may.why)
+			case dep.Module == nil || sibling == partOf(pkg.name()): // the standard library, or itself
+			case dep.ours() && !slices.Contains(may.siblings, sibling):
+				t.Errorf("%s must not reach %s: %s", pkg.name(), sibling, may.why)
+			case dep.ours():
+			case may.modules != nil && !slices.Contains(may.modules, dep.Module.Path):
+				t.Errorf("%s must not reach %s (%s): %s", pkg.name(), dep.Module.Path, path, may.why)
 			default:
 				beyond++
 			}
 		}
 		if may.most > 0 && beyond > may.most {
-			t.Errorf("%s pulls in %d packages beyond the standard library, more than %d: %s", pkg, beyond, may.most, may.why)
+			t.Errorf("%s pulls in %d packages beyond the standard library, more than %d: %s", pkg.name(), beyond, may.most, may.why)
 		}
 	}
 }
 
 // TestHomes holds each library to its home.
 func TestHomes(t *testing.T) {
-	for _, line := range list(t, `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
-		fields := strings.Fields(line)
-		pkg := strings.TrimPrefix(fields[0], module)
-		for _, path := range fields[1:] {
-			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || strings.HasPrefix(path, module) {
+	all, ours := listed(t)
+	for _, pkg := range ours {
+		for _, path := range pkg.Imports {
+			dep := all[path]
+			if dep.Module == nil || dep.ours() {
 				continue
 			}
-			library := libraryOf(path)
-			if library == "" {
-				t.Errorf("%s imports %s, which has no home in deps_test.go", pkg, path)
-			} else if !slices.Contains(homes[library], pkg) {
-				t.Errorf("%s imports %s, whose home is %s", pkg, path, strings.Join(homes[library], " and "))
+			if home, ok := homes[dep.Module.Path]; !ok {
+				t.Errorf("%s imports %s, which has no home in deps_test.go", pkg.name(), dep.Module.Path)
+			} else if !slices.Contains(home, partOf(pkg.name())) {
+				t.Errorf("%s imports %s, whose home is %s", pkg.name(), dep.Module.Path, strings.Join(home, " and "))
 			}
 		}
 	}
@@ -133,32 +125,23 @@ func TestHomes(t *testing.T) {
 // TestRequirements holds go.mod to the libraries that have a home: each one that
 // is required directly weighs on everybody who embeds the SDK.
 func TestRequirements(t *testing.T) {
-	for _, mod := range list(t, "{{if not .Indirect}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "-m", "all") {
-		if mod != "" && homes[mod] == nil {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{if not .Indirect}}{{if not .Main}}{{.Path}}{{end}}{{end}}", "all").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for mod := range strings.FieldsSeq(string(out)) {
+		if homes[mod] == nil {
 			t.Errorf("go.mod requires %s, which has no home in deps_test.go", mod)
 		}
 	}
 }
 
-// libraryOf returns the one of homes that path is of, or "".
-func libraryOf(path string) string {
-	for _, library := range slices.Sorted(maps.Keys(homes)) {
-		if path == library || strings.HasPrefix(path, library+"/") {
-			return library
-		}
+// partOf returns the package that pkg is a part of: itself, unless it is internal and
+// has no place of its own.
+func partOf(pkg string) string {
+	owner, _, internal := strings.Cut(pkg, "/internal/")
+	if _, ok := places[pkg]; internal && !ok {
+		return owner
 	}
-	return ""
-}
-
-// list runs go list and returns its lines.
-func list(t *testing.T, format string, args ...string) []string {
-	t.Helper()
-	out, err := exec.Command("go", append([]string{"list", "-f", format}, args...)...).Output()
-	if err != nil {
-		if exit, ok := err.(*exec.ExitError); ok {
-			t.Fatalf("go list %s: %s", strings.Join(args, " "), exit.Stderr)
-		}
-		t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSpace(string(out)), "\n")
+	return pkg
 }

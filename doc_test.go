@@ -13,28 +13,31 @@ import (
 // TestPackageComments wants one package comment a package, and an example in
 // each public one that runs.
 func TestPackageComments(t *testing.T) {
-	for _, line := range list(t, "{{.ImportPath}} {{.Name}}", "./...") {
-		path, name, _ := strings.Cut(line, " ")
-		folder := "./" + strings.TrimPrefix(strings.TrimPrefix(path, strings.TrimSuffix(module, "/")), "/")
+	_, ours := listed(t)
+	for _, pkg := range ours {
 		comments := 0
-		for _, file := range goFiles(t, folder) {
+		for _, file := range pkg.files() {
 			if text := parse(t, file).Doc.Text(); text != "" {
 				comments++
-				if !strings.HasPrefix(text, "Package "+name+" ") {
-					t.Errorf("%s: the package comment does not begin with Package %s", file, name)
+				if !strings.HasPrefix(text, "Package "+pkg.Name+" ") {
+					t.Errorf("%s: the package comment does not begin with Package %s", file, pkg.Name)
 				}
 			}
 		}
 		if comments != 1 {
-			t.Errorf("%s has %d package comments, want one", path, comments)
+			t.Errorf("%s has %d package comments, want one", pkg.name(), comments)
 		}
 	}
 }
 
 // TestExamples wants an example that runs in each public package.
 func TestExamples(t *testing.T) {
-	for _, pkg := range publicPackages(t) {
-		tests, err := filepath.Glob(filepath.Join(pkg, "*_test.go"))
+	_, ours := listed(t)
+	for _, pkg := range ours {
+		if !pkg.public() {
+			continue
+		}
+		tests, err := filepath.Glob(filepath.Join(pkg.name(), "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,15 +50,19 @@ func TestExamples(t *testing.T) {
 			}
 		}
 		if runs == 0 {
-			t.Errorf("%s has no example that runs (a func Example… with an Output comment)", pkg)
+			t.Errorf("%s has no example that runs (a func Example… with an Output comment)", pkg.name())
 		}
 	}
 }
 
 // TestExportedNames wants a comment on every exported name.
 func TestExportedNames(t *testing.T) {
-	for _, pkg := range publicPackages(t) {
-		for _, file := range goFiles(t, pkg) {
+	_, ours := listed(t)
+	for _, pkg := range ours {
+		if !pkg.public() {
+			continue
+		}
+		for _, file := range pkg.files() {
 			for _, d := range parse(t, file).Decls {
 				for _, name := range uncommented(d) {
 					t.Errorf("%s: %s has no comment", file, name)

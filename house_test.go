@@ -74,7 +74,7 @@ func TestLibraries(t *testing.T) {
 		"init":               "say it where it is used",
 	}
 	allowed := map[string]string{ // file and name: why
-		"mke/run.go panic": "hands on the panic of a stage's goroutine, after which the lock is given back",
+		"mke/each.go panic": "hands on the panic of a stage's goroutine, after which the lock is given back",
 	}
 	for _, name := range sources(t, ".go") {
 		if strings.HasPrefix(name, "examples/") || strings.HasSuffix(name, "_test.go") {

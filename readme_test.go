@@ -24,7 +24,7 @@ func TestREADMEProgram(t *testing.T) {
 			lines++
 		}
 	}
-	if lines > 35 {
+	if lines > 30 {
 		t.Errorf("the program of README.md has %d lines: what it has to say first belongs into the SDK", lines)
 	}
 	// The overlay puts it into the module without writing into the tree.
@@ -43,7 +43,7 @@ func TestREADMEProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("go", "build", "-overlay", overlay, "-o", os.DevNull, "./readme").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "list", "-export", "-overlay", overlay, "./readme").CombinedOutput(); err != nil { // compiles, without the time to link
 		t.Errorf("the program of README.md does not compile: %v\n%s", err, out)
 	}
 	if out, err := exec.Command("gofmt", "-l", file).CombinedOutput(); err != nil || len(out) > 0 {
