@@ -62,8 +62,8 @@ func (a *acceptNew) Check(addr string, key ssh.PublicKey) error {
 		return err
 	}
 	err = k.Check(addr, key)
-	var unknown *HostKeyError
-	if !errors.As(err, &unknown) || unknown.Revoked || len(unknown.Known) > 0 {
+	unknown, ok := errors.AsType[*HostKeyError](err)
+	if !ok || unknown.Revoked || len(unknown.Known) > 0 {
 		return err
 	}
 	if cert, ok := key.(*ssh.Certificate); ok {

@@ -98,6 +98,7 @@ func (c *Client) over(patience time.Duration) bool {
 // a stalled link keeps it waiting.
 func (c *Client) keepAlive(every time.Duration) {
 	var probing atomic.Bool
+	var heard int64 // when something arrived that was taken note of
 	misses := 0
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -107,8 +108,10 @@ func (c *Client) keepAlive(every time.Duration) {
 			return
 		case <-timer.C:
 		}
+		if last := c.wire.last.Load(); last != heard {
+			heard, misses = last, 0
+		}
 		if silent := c.wire.silence(); silent < every {
-			misses = 0
 			timer.Reset(every - silent)
 			continue
 		}

@@ -78,3 +78,13 @@ func dial(t testing.TB, cfg transport.Config) *transport.Client {
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
+
+// redirect makes connections to one address go to another.
+func redirect(from, to string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if addr == from {
+			addr = to
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+}

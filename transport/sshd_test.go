@@ -55,7 +55,7 @@ func openSSH(t *testing.T, more ...string) transport.Config {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "sshd_config")
-	lines := append(more, fmt.Sprintf("Port %d", port), "ListenAddress 127.0.0.1", "HostKey "+filepath.Join(dir, "host"), "PidFile none",
+	lines := append(more, fmt.Sprintf("Port %d", port), "ListenAddress 127.0.0.1", "HostKey "+filepath.Join(dir, "host"), "PidFile none", "SetEnv HOME="+dir,
 		"AuthorizedKeysFile "+authorized, "StrictModes no", "UsePAM no", "PermitRootLogin prohibit-password", "PasswordAuthentication no", "UseDNS no")
 	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
