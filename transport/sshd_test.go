@@ -140,3 +140,5 @@ FAKE_ROOT=1
 export FAKE_ROOT
 exec "$@"
 `
+
+func pemText(block *pem.Block) []byte { return pem.EncodeToMemory(block) }
