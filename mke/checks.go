@@ -16,21 +16,53 @@ import (
 // decides which scenario it is in. One refusal refuses the whole operation: a
 // part of what was asked is not what was asked.
 func observeHosts(ctx context.Context, r *run, on []*target) error {
-	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeouts.Facts)
-	defer cancel()
+	if err := r.observeAll(ctx, on); err != nil {
+		return err
+	}
+	if err := r.awaitStarting(ctx, on); err != nil {
+		return err
+	}
 	nodes, err := r.opts.Cluster.Nodes.List(ctx)
 	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
-	}
-	if err := each(func(ctx context.Context, r *run, t *target) error {
-		return r.observe(ctx, t, nodes)
-	})(ctx, r, on); err != nil {
 		return err
 	}
 	if err := r.identities(on, nodes); err != nil {
 		return err
 	}
 	return r.forEach(ctx, on, func(t *target) error { return refuse(r, t) })
+}
+
+// observeAll observes every target, within the time that facts may take.
+func (r *run) observeAll(ctx context.Context, on []*target) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.opts.Timeouts.Facts, fmt.Errorf("%w: the facts of all hosts within %s", ErrTimeout, r.opts.Timeouts.Facts))
+	defer cancel()
+	nodes, err := r.opts.Cluster.Nodes.List(ctx)
+	if err != nil {
+		return err
+	}
+	return each(func(ctx context.Context, r *run, t *target) error {
+		return r.observe(ctx, t, nodes)
+	})(ctx, r, on)
+}
+
+// awaitStarting waits for hosts whose k0s is on its way up to answer: only then can
+// it be told which scenario they are in.
+func (r *run) awaitStarting(ctx context.Context, on []*target) error {
+	return r.forEach(ctx, on, func(t *target) error {
+		if t.scenario.Action != hosts.Wait || t.state.Answers == hosts.Yes {
+			return nil
+		}
+		return r.poll(ctx, t, r.opts.Timeouts.Readiness, "k0s to answer", func(ctx context.Context) (bool, string, error) {
+			nodes, err := r.opts.Cluster.Nodes.List(ctx)
+			if err == nil {
+				err = r.observe(ctx, t, nodes)
+			}
+			if err != nil {
+				return false, err.Error(), nil
+			}
+			return t.scenario.Action != hosts.Wait || t.state.Answers == hosts.Yes, "its service is active, and k0s status does not answer", nil
+		})
+	})
 }
 
 // observe fills in what is seen of one target.
@@ -154,7 +186,7 @@ func preflight(ctx context.Context, r *run, on []*target) error {
 func (r *run) checkControllerVersions(ctx context.Context) error {
 	nodes, err := r.opts.Cluster.Nodes.List(ctx)
 	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
+		return err
 	}
 	want, _, _ := strings.Cut(r.k0sVersion, "+")
 	var errs []error
@@ -202,7 +234,7 @@ func checkClusterState(ctx context.Context, r *run, _ []*target) error {
 	}
 	nodes, err := r.opts.Cluster.Nodes.List(ctx)
 	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
+		return err
 	}
 	moving, err := nodesInTransition(ctx, r.opts.Cluster.Leases)
 	if err != nil {

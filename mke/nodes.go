@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -46,7 +47,7 @@ func uncordon(ctx context.Context, r *run, t *target) error {
 func verifyReady(ctx context.Context, r *run, t *target) error {
 	last := "its node has not appeared"
 	err := r.poll(ctx, t, r.opts.Timeouts.Readiness, "node Ready", func(ctx context.Context) (bool, string, error) {
-		nodes, err := r.opts.Cluster.Nodes.List(ctx)
+		nodes, err := r.nodes.list(ctx, r.opts.Cluster.Nodes)
 		if err != nil {
 			return false, "the API server does not answer: " + err.Error(), nil
 		}
@@ -68,6 +69,28 @@ func verifyReady(ctx context.Context, r *run, t *target) error {
 		return err
 	}
 	return r.finishJoin(ctx, t)
+}
+
+// nodeList is one list of the nodes for all hosts that wait at the same time: a
+// hundred of them ask the API server once a second, not a hundred times.
+type nodeList struct {
+	mu    sync.Mutex
+	at    time.Time
+	nodes []Node
+}
+
+// list returns the nodes as they were read within the last half second.
+func (l *nodeList) list(ctx context.Context, from Nodes) ([]Node, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.at.IsZero() && time.Since(l.at) < 500*time.Millisecond {
+		return l.nodes, nil
+	}
+	nodes, err := from.List(ctx)
+	if err == nil {
+		l.at, l.nodes = time.Now(), nodes
+	}
+	return nodes, err
 }
 
 // poll asks done once a second until it says yes, fails, or the time is up. A change

@@ -55,6 +55,7 @@ type run struct {
 	k0sVersion  string            // Reachability: the cluster's, which is the helper's
 	binaries    map[string]Binary // RegistryCheck: by architecture
 	clusterID   uint64            // EtcdState
+	nodes       nodeList          // Verification
 	held        *Held             // OperationLock
 
 	abort   context.CancelCauseFunc       // ends the run at once; a lost lock calls it

@@ -53,7 +53,7 @@ func (r *run) observeAgain(ctx context.Context) error {
 	defer cancel()
 	nodes, err := r.opts.Cluster.Nodes.List(ctx)
 	if err != nil {
-		return fmt.Errorf("listing nodes: %w", err)
+		return err
 	}
 	return r.forEach(ctx, r.targets, func(t *target) error {
 		before := *t

@@ -47,7 +47,8 @@ type Host struct {
 	token   string    // the id of the join token that it started with
 	started time.Time // of the service; zero if it does not run
 	late    time.Duration
-	deaf    bool // it never registers until its service is restarted
+	answers time.Duration // after its start, if that is later than at once
+	deaf    bool          // it never registers until its service is restarted
 	log     []string
 }
 
@@ -91,7 +92,8 @@ func (w *World) TokenFiles() (n int) {
 }
 
 // Set makes a host what the words of a transcript say: binary, joined,
-// ca=other, never-registers, no-kubeconf, ready-after=DURATION.
+// ca=other, never-registers, no-kubeconf, unit=STATE, answers-after=DURATION,
+// ready-after=DURATION.
 func (h *Host) Set(t testing.TB, words ...string) {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
@@ -115,6 +117,15 @@ func (h *Host) Set(t testing.TB, words ...string) {
 			h.m = h.m.WithFile(tokenFile, token)
 			h.conn.SetFile(tokenFile, transporttest.File{Data: token, Mode: "0600"})
 			delete(h.m.Files, kubeconf)
+		case "unit":
+			h.m = h.m.WithService("worker", value, "--token-file="+tokenFile, "--data-dir=/var/lib/k0s")
+			h.m.StatusRole, h.started = "", time.Time{}
+		case "answers-after":
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.m.StatusRole, h.started, h.answers = "", time.Now(), d
 		case "ready-after":
 			d, err := time.ParseDuration(value)
 			if err != nil {
@@ -165,6 +176,9 @@ func (h *Host) settle() {
 		h.m.Files[tokenFile] = f.Data
 	} else {
 		delete(h.m.Files, tokenFile)
+	}
+	if h.answers > 0 && !h.started.IsZero() && time.Since(h.started) >= h.answers {
+		h.m.StatusRole, h.answers = "worker", 0
 	}
 	if !h.started.IsZero() && h.m.Files[kubeconf] == "" && h.token != "" && time.Since(h.started) >= kubeconfAfter {
 		h.m.Files[kubeconf] = hoststest.Kubeconfig([]byte(ThisCA), "https://10.0.0.11:6443")
