@@ -12,7 +12,7 @@ import (
 var awkward = []string{
 	"", " ", "a", "a b", "'", `"`, `\`, `\\`, `\'`, "$HOME", "`id`", "$(id)", "!", "!!", "!x", "a\nb", "\n", "a\n\n", "*", "?", "[a]", "~", "~root",
 	"#", "a#b", "-", "--", "-n", "%", "%s", `%b\0101`, `\0101`, `\n`, "{a,b}", "a=b", "^", "|", "&", ";", "<", ">", "(", ")", "é", "日本", "\xff\xfe",
-	"\x01\x7f", "\t", "\r", "it's", `say "hi"`, `'"'"'`, `'\''`, strings.Repeat("x'y\n", 300),
+	"\x01\x7f", "\t", "\r", "it's", `say "hi"`, `'"'"'`, `'\''`, strings.Repeat("x'y\n", 3000), strings.Repeat("plain ", 2000),
 }
 
 func TestQuoteRoundTrip(t *testing.T) {
@@ -73,7 +73,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(Wire(%+v)) = %+v, %v", r, got, ok)
 		}
 	}
-	for _, s := range []string{"", "uname", "exec /bin/sh -c 'id'", `exec /bin/sh -c 'eval "$(printf %b "\9")"'`} {
+	for _, s := range []string{"", "uname", "exec /bin/sh -c 'id'", `exec /bin/sh -c 'eval "$(printf %b "$@")"' sh '\9'`} {
 		if r, ok := Parse(s); ok {
 			t.Errorf("Parse(%q) = %+v, want it refused", s, r)
 		}

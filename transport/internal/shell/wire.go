@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -40,74 +41,78 @@ func Wire(r Request) string {
 		" -- /bin/sh -c " + Quote(mark(r.Mark)+program) + ` sh "$@"`)
 }
 
-// The two ways to hand a script to /bin/sh.
+// The two ways to hand a script to /bin/sh: as it is, or in pieces that printf puts together. A piece is a word of at most pieceSize bytes, because csh
+// refuses long ones.
 const (
 	plainHead   = "exec /bin/sh -c '"
-	plainTail   = "'"
-	encodedHead = `exec /bin/sh -c 'eval "$(printf %b "`
-	encodedTail = `")"'`
+	encodedHead = `exec /bin/sh -c 'eval "$(printf %b "$@")"' sh '`
+	between     = "' '"
+	tail        = "'"
+
+	pieceSize = 4000
 )
 
 // enclose makes every login shell pass script to /bin/sh.
 func enclose(script string) string {
-	plain := true
+	plain := len(script) <= pieceSize
 	for i := range len(script) {
-		if b := script[i]; b < ' ' || b > '~' || b == '\'' || b == '\\' || b == '!' {
-			plain = false
-			break
-		}
+		plain = plain && isPlain(script[i])
 	}
 	if plain {
-		return plainHead + script + plainTail
+		return plainHead + script + tail
 	}
 	var b strings.Builder
 	b.WriteString(encodedHead)
+	piece := 0
 	for i := range len(script) {
-		switch c := script[i]; {
-		case c < ' ' || c > '~' || strings.IndexByte("'\\!\"$`", c) >= 0:
-			fmt.Fprintf(&b, `\0%03o`, c)
-		default:
-			b.WriteByte(c)
+		c := string(script[i : i+1])
+		if !isPlain(c[0]) {
+			c = fmt.Sprintf(`\0%03o`, c[0])
 		}
+		if piece += len(c); piece > pieceSize {
+			b.WriteString(between)
+			piece = len(c)
+		}
+		b.WriteString(c)
 	}
-	b.WriteString(encodedTail)
+	b.WriteString(tail)
 	return b.String()
+}
+
+// isPlain reports whether all login shells leave b alone between single quotes.
+func isPlain(b byte) bool {
+	return b >= ' ' && b <= '~' && b != '\'' && b != '\\' && b != '!'
 }
 
 // disclose undoes enclose.
 func disclose(wire string) (script string, ok bool) {
-	if s, ok := strings.CutPrefix(wire, encodedHead); ok {
-		s, ok = strings.CutSuffix(s, encodedTail)
-		if !ok {
-			return "", false
-		}
-		var b strings.Builder
-		for len(s) > 0 {
-			if s[0] != '\\' {
-				b.WriteByte(s[0])
-				s = s[1:]
-				continue
-			}
-			if len(s) < 5 || s[1] != '0' {
-				return "", false
-			}
-			n := 0
-			for _, d := range []byte(s[2:5]) {
-				if d < '0' || d > '7' {
-					return "", false
-				}
-				n = n*8 + int(d-'0')
-			}
-			b.WriteByte(byte(n))
-			s = s[5:]
-		}
-		return b.String(), true
-	}
-	s, ok := strings.CutPrefix(wire, plainHead)
+	wire, ok = strings.CutSuffix(wire, tail)
 	if !ok {
 		return "", false
 	}
-	return strings.CutSuffix(s, plainTail)
+	s, encoded := strings.CutPrefix(wire, encodedHead)
+	if !encoded {
+		return strings.CutPrefix(wire, plainHead)
+	}
+	s = strings.ReplaceAll(s, between, "")
+	var b strings.Builder
+	for len(s) > 0 {
+		if s[0] != '\\' {
+			b.WriteByte(s[0])
+			s = s[1:]
+			continue
+		}
+		if len(s) < 5 || s[1] != '0' {
+			return "", false
+		}
+		n, err := strconv.ParseUint(s[2:5], 8, 8)
+		if err != nil {
+			return "", false
+		}
+		b.WriteByte(byte(n))
+		s = s[5:]
+	}
+	return b.String(), true
 }
 
 // Parse undoes Wire, and reports whether wire is what Wire writes.
