@@ -259,7 +259,7 @@ if have ip; then
   output routes6 ip -o -6 route show default
 else
   block proc-route; cat "$R/proc/net/route" && close yes || close unknown
-  block proc-local; awk '/\|--/ { a = $2 } /host LOCAL/ && !seen[a]++ { print a }' "$R/proc/net/fib_trie" && close yes || close unknown
+  block proc-local; awk '/\|--/ { a = $2 } /\/32 host LOCAL/ && !seen[a]++ { print a }' "$R/proc/net/fib_trie" && close yes || close unknown
   whole proc-inet6 "$R/proc/net/if_inet6"
 fi
 block listening

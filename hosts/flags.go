@@ -124,7 +124,7 @@ func badLabel(key, value string) string {
 		return fmt.Sprintf("what is before the slash in %q is no DNS name", key)
 	}
 	if !qualified(name) {
-		return fmt.Sprintf("the key %q has to be 1 to 63 letters, digits, \"-\", \"_\" or \".\", with a letter or digit at both ends", key)
+		return fmt.Sprintf("the key %q has to be 1 to 63 letters, digits, \"-\", \"_\" or \".\", with a letter or digit at both ends", name)
 	}
 	if value != "" && !qualified(value) {
 		return fmt.Sprintf("the value %q has to be at most 63 letters, digits, \"-\", \"_\" or \".\", with a letter or digit at both ends", value)

@@ -61,7 +61,7 @@ func shellValue(s string) (string, bool) {
 			b.WriteByte(s[i])
 		case quote != '\'' && (c == '$' || c == '`'):
 			return "", false
-		case quote == 0 && (c == ' ' || c == '\t' || c == ';' || c == '&' || c == '|' || c == '<' || c == '>' || c == '('):
+		case quote == 0 && strings.IndexByte(" \t;&|<>()", c) >= 0:
 			if rest := strings.TrimSpace(s[i:]); rest == "" || strings.HasPrefix(rest, "#") {
 				return b.String(), true
 			}
