@@ -1,0 +1,28 @@
+package mke
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/mkesdk/mkesdk/registry"
+)
+
+// registryArtifacts are [Artifacts] over package registry, asked from this machine.
+type registryArtifacts struct{}
+
+func (registryArtifacts) K0s(ctx context.Context, r Registry, version, arch string) (Binary, error) {
+	ref, err := registry.K0sReference(r.URL, version)
+	if err != nil {
+		return Binary{}, fmt.Errorf("%w: MkeConfig spec.registries.imageRegistry: %w", ErrInvalid, err)
+	}
+	client, err := registry.New(registry.Config{URL: r.URL, CAData: []byte(r.CAData)})
+	if err != nil {
+		return Binary{}, fmt.Errorf("%w: MkeConfig spec.registries.imageRegistry: %w", ErrInvalid, err)
+	}
+	defer client.Close() // gives back idle connections only; Open makes new ones
+	b, err := client.Binary(ctx, ref, "linux/"+arch)
+	if err != nil {
+		return Binary{}, err
+	}
+	return Binary{Digest: b.Digest, Size: b.Size, Open: b.Open}, nil
+}
