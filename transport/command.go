@@ -35,6 +35,9 @@ func showArg(arg string, size int) string {
 	if name, ok := strings.CutPrefix(first, scriptName); ok && rest != "" && len(name) < longArg {
 		return fmt.Sprintf("<%s, %d bytes>", strings.TrimSpace(name), size)
 	}
+	if arg == masked {
+		return arg
+	}
 	if !many && len(arg) <= longArg {
 		return shell.Quote(arg)
 	}
