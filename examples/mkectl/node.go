@@ -56,13 +56,13 @@ func (a *app) nodeAdd() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringVar(&f.hosts, "hosts-path", "hosts.yaml", "the hosts to add")
-	fl.StringVar(&f.scope, "scope", string(hosts.Worker), "the role to operate on; hosts of another role are left alone")
+	fl.StringVar(&f.hosts, "hosts-path", "hosts.yaml", "`FILE` that lists the hosts")
+	fl.StringVar(&f.scope, "scope", string(hosts.Worker), "`ROLE` to operate on; hosts of another role are left alone")
 	f.ssh.add(fl)
-	fl.IntVar(&f.concurrency, "concurrency", 30, "the most hosts that are worked on at once; 0 for no bound")
-	fl.StringSliceVar(&f.skip, "skip-preflight", nil, "pre-flight checks to leave out: os, storage, cpu, memory")
-	fl.IntVar(&f.minutes, "timeout-minutes", 60, "minutes until the operation as a whole is ended")
-	fl.IntVar(&f.readinessMinutes, "readiness-timeout-minutes", 10, "minutes until each node has to be Ready")
+	fl.IntVar(&f.concurrency, "concurrency", 30, "work on at most `N` hosts at once; 0 for no bound")
+	fl.StringSliceVar(&f.skip, "skip-preflight", nil, "pre-flight `CHECKS` to leave out: os, storage, cpu, memory")
+	fl.IntVar(&f.minutes, "timeout-minutes", 60, "`MINUTES` until the operation as a whole is ended")
+	fl.IntVar(&f.readinessMinutes, "readiness-timeout-minutes", 10, "`MINUTES` until each node has to be Ready")
 	fl.DurationVar(&f.facts, "collect-facts-timeout", 5*time.Minute, "how long gathering the facts of all hosts may take")
 	fl.DurationVar(&f.ttl, "lease-ttl", time.Minute, "how long the operation lock outlives a client that has died")
 	fl.DurationVar(&f.renew, "lease-renew-interval", 20*time.Second, "how often the lock is renewed; shorter than --lease-ttl")
@@ -129,7 +129,7 @@ func (f addFlags) options() (mke.Options, error) {
 // add runs node add.
 func (a *app) add(ctx context.Context, command string, f addFlags) error {
 	p := a.printer()
-	ctx, stop, end := interrupts(ctx, func(s string) { fmt.Fprintln(aboveWriter{p, a.stderr}, "\n"+s) })
+	ctx, stop, end := interrupts(ctx, func(s string) { fmt.Fprintln(aboveWriter{p, a.stderr}, s) })
 	defer end()
 	s := &secrets{env: a.getenv("MKE_SUDO_PASSWORD"), in: a.stdin, out: aboveWriter{p, a.stderr}, stop: stop}
 
@@ -146,6 +146,9 @@ func (a *app) add(ctx context.Context, command string, f addFlags) error {
 	limit := fmt.Errorf("not done within --timeout-minutes %d", f.minutes)
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(f.minutes)*time.Minute, limit)
 	defer cancel()
+	if a.flags.output != "json" {
+		fmt.Fprintf(a.stdout, "adding the workers of %s to the cluster of %s\n", f.hosts, kubeconfig)
+	}
 	var w watch
 	opts.Stop, opts.Logger = stop, a.logger(p)
 	ssh.Trace = trace(opts.Logger)

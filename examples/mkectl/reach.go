@@ -61,9 +61,9 @@ type sshFlags struct {
 }
 
 func (f *sshFlags) add(to *pflag.FlagSet) {
-	to.StringVar(&f.key, "ssh-key", "", "private key for the cluster's existing controllers, in place of MkeConfig's keyPath")
-	to.StringVar(&f.bastionKey, "bastion-ssh-key", "", "private key for the bastion in front of them")
-	to.StringVar(&f.hostKeys, "host-key-policy", "accept-new", "accept-new: the key of a host seen for the first time is written to ~/.mke/known_hosts; strict: every key must be known there or in ~/.ssh/known_hosts; a changed key is refused either way")
+	to.StringVar(&f.key, "ssh-key", "", "private key `FILE` for the cluster's existing controllers, in place of MkeConfig's keyPath")
+	to.StringVar(&f.bastionKey, "bastion-ssh-key", "", "private key `FILE` for the bastion in front of them")
+	to.StringVar(&f.hostKeys, "host-key-policy", "accept-new", "`POLICY` for host keys that are not known: accept-new writes them to ~/.mke/known_hosts, strict refuses them; a changed key is refused either way")
 }
 
 // dialer makes an SSH dialer out of the flags. What is wrong with any of them is

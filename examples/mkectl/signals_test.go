@@ -73,8 +73,10 @@ func begin(t *testing.T, behaviour string) *process {
 		t.Fatal(err)
 	}
 	out := bufio.NewReader(stdout)
-	if line, err := out.ReadString('\n'); err != nil || !strings.Contains(line, "started") {
-		t.Fatalf("the first line is %q (%v)", line, err)
+	for line := ""; !strings.Contains(line, "started"); {
+		if line, err = out.ReadString('\n'); err != nil {
+			t.Fatalf("it ended before it began: %q, %v", line, err)
+		}
 	}
 	go io.Copy(io.Discard, out)
 	return &process{t: t, cmd: cmd, stderr: bufio.NewReader(stderr)}
