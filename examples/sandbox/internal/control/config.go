@@ -107,10 +107,12 @@ func ParseConfig(data []byte) (Config, error) {
 	if err := json.Unmarshal(c.JSON, &typed); err != nil {
 		return Config{}, err
 	}
-	return c, c.Spec.validate()
+	return c, nil
 }
 
-func (s Spec) validate() error {
+// Validate gives what keeps a controller from running with this configuration. Commands that only
+// look at a host do not ask.
+func (s Spec) Validate() error {
 	var errs []error
 	if _, err := netip.ParseAddr(s.API.Address); err != nil {
 		errs = append(errs, fmt.Errorf("spec: api: address: Invalid value: %q: invalid IP address", s.API.Address))

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -64,6 +65,8 @@ func Run(ctx context.Context, o Options) error {
 		return errors.New("failed to start controller node components: Etcd health-check timed out")
 	}
 
+	o.Log.Info("etcd is healthy")
+
 	o.Log.Info("Starting kube-apiserver")
 	kube.start(ctx, process{
 		name: "kube-apiserver", path: ToolPath("kube-apiserver"), user: users.APIServer, runDir: o.Vars.RunDir, stop: 20 * time.Second, log: o.Log,
@@ -73,7 +76,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("failed to start controller node components: kube-apiserver health-check timed out: %w", err)
 	}
+	o.Log.Info("kube-apiserver is ready")
 	if !o.Disabled["kube-controller-manager"] {
+		// It runs as the API server's user and signs with this key.
+		if err := chown(filepath.Join(o.Vars.CertRootDir, "ca.key"), owner(users.APIServer)); err != nil {
+			return err
+		}
 		o.Log.Info("Starting kube-controller-manager")
 		kube.start(ctx, process{
 			name: "kube-controller-manager", path: ToolPath("kube-controller-manager"), user: users.APIServer, runDir: o.Vars.RunDir, stop: 5 * time.Second, log: o.Log,

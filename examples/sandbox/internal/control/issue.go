@@ -150,7 +150,8 @@ func (a *authority) issue(r request) (certPEM, keyPEM []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), keyPEM, nil
 }
 
-// ensureKeyPair makes <base>.key and <base>.pub unless both are there.
+// ensureKeyPair makes <base>.key and <base>.pub unless both are there. Like k0s it gives the key to
+// its owner only when it finds it at a later start.
 func ensureKeyPair(base string, owner int) error {
 	if exists(base+".key") && exists(base+".pub") {
 		return chown(base+".key", owner)
@@ -164,7 +165,7 @@ func ensureKeyPair(base string, owner int) error {
 		return err
 	}
 	return errors.Join(
-		replaceFile(base+".key", keyPEM, 0o640, owner),
+		replaceFile(base+".key", keyPEM, 0o640, -1),
 		replaceFile(base+".pub", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pub}), 0o644, -1),
 	)
 }

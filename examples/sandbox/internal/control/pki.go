@@ -100,10 +100,6 @@ func kubePKI(v Vars, s Spec) error {
 		}
 		cas[name] = ca
 	}
-	// The controller manager runs as the API server's user and signs with this key.
-	if err := chown(filepath.Join(v.CertRootDir, "ca.key"), owner(s.InstallConfig.Users.APIServer)); err != nil {
-		return err
-	}
 	jobs := []func() error{func() error {
 		return ensureKeyPair(filepath.Join(v.CertRootDir, "sa"), owner(s.InstallConfig.Users.APIServer))
 	}}

@@ -20,7 +20,7 @@ const (
 // DefaultToolsDir holds the kube-apiserver, kube-controller-manager and kubectl that the sandbox
 // has built. EnvTools names an environment variable that replaces it.
 const (
-	DefaultToolsDir = "/opt/sandbox/tools"
+	DefaultToolsDir = "/usr/lib/mkesdk-sandbox"
 	EnvTools        = "MKESDK_SANDBOX_TOOLS"
 )
 

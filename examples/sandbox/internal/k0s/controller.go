@@ -49,6 +49,9 @@ func (a *app) runController(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("failed to load node config: %w", err)
 	}
+	if err := conf.Spec.Validate(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(filepath.Join(v.EtcdDataDir, "member", "snap", "db")); err != nil && len(tokenSources(args, os.Getenv(envToken), a.p.tokenFile)) > 0 {
 		return errors.New("joining a controller to a cluster is not part of the stand-in")
 	}

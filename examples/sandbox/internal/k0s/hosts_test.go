@@ -145,6 +145,17 @@ func newHost(t *testing.T, name string) *host {
 	return &host{t: t, name: name, in: json.NewEncoder(in), out: json.NewDecoder(out)}
 }
 
+// sub runs a subtest on hosts, which report to it meanwhile.
+func sub(t *testing.T, name string, hosts []*host, f func(*testing.T)) {
+	t.Run(name, func(s *testing.T) {
+		for _, h := range hosts {
+			h.t = s
+			defer func() { h.t = t }()
+		}
+		f(s)
+	})
+}
+
 // sh runs a shell command on the host.
 func (h *host) sh(command string) reply {
 	h.t.Helper()

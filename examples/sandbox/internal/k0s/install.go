@@ -79,8 +79,7 @@ func (a *app) install(cmd *cobra.Command, role string, env []string, force, star
 	return nil
 }
 
-// ensureUsers makes the users of a controller. A host without the tools for that runs everything
-// as root instead.
+// ensureUsers makes the users of a controller.
 func (a *app) ensureUsers() error {
 	v, err := a.vars()
 	if err != nil {
@@ -90,12 +89,10 @@ func (a *app) ensureUsers() error {
 	if err != nil {
 		return fmt.Errorf("failed to load node config: %w", err)
 	}
-	err = conf.Spec.InstallConfig.Users.Ensure(v.DataDir)
-	if errors.Is(err, exec.ErrNotFound) {
-		a.log.Warn("this host has no way to make users, everything will run as root: " + err.Error())
-		return nil
+	if err := conf.Spec.Validate(); err != nil {
+		return err
 	}
-	if err != nil {
+	if err := conf.Spec.InstallConfig.Users.Ensure(v.DataDir); err != nil {
 		return fmt.Errorf("failed to create controller users: %w", err)
 	}
 	return nil

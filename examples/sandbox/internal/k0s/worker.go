@@ -157,7 +157,7 @@ func workerDirs(v control.Vars) error {
 		path string
 		mode fs.FileMode
 	}{{v.DataDir, 0o755}, {v.RunDir, 0o755}, {v.BinDir, 0o755}, {v.OCIBundleDir, 0o755}, {filepath.Join(v.DataDir, "containerd"), 0o700}} {
-		if err := os.MkdirAll(d.path, d.mode); err != nil {
+		if err := errors.Join(os.MkdirAll(d.path, d.mode), os.Chmod(d.path, d.mode)); err != nil {
 			return err
 		}
 	}

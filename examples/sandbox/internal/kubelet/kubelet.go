@@ -138,13 +138,30 @@ func Run(ctx context.Context, o Options, ready func()) error {
 	return nil
 }
 
-// mkdirs makes what the kubelet has below its root, with its modes.
+// rootDirs and rootFiles are what the kubelet has below its root, with their modes.
+var rootDirs = []struct {
+	name string
+	mode os.FileMode
+}{
+	{"", 0o755}, {"pki", 0o755}, {"plugins", 0o750}, {"plugins_registry", 0o750}, {"pod-resources", 0o750}, {"pods", 0o750},
+	{"checkpoints", 0o700}, {"image_manager", 0o700},
+}
+
+var rootFiles = []string{"cpu_manager_state", "memory_manager_state", "dra_manager_state"}
+
+// mkdirs makes what of that is not there.
 func mkdirs(root string) error {
-	for _, d := range []struct {
-		name string
-		mode os.FileMode
-	}{{"", 0o755}, {"pki", 0o755}, {"plugins", 0o750}, {"plugins_registry", 0o750}, {"pod-resources", 0o750}, {"pods", 0o750}} {
+	for _, d := range rootDirs {
 		if err := os.MkdirAll(filepath.Join(root, d.name), d.mode); err != nil {
+			return err
+		}
+	}
+	for _, name := range rootFiles {
+		f, err := os.OpenFile(filepath.Join(root, name), os.O_CREATE|os.O_RDONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
 			return err
 		}
 	}
