@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,9 @@ func (c localConn) Run(ctx context.Context, cmd transport.Command) error {
 	args := slices.Clone(cmd.Args[1:])
 	if c.script != "" {
 		args[1] = c.script
+	}
+	if filepath.Base(c.shell) == "busybox" {
+		args = append([]string{"sh"}, args...)
 	}
 	if c.root != "" {
 		args = append(args, c.root)
@@ -131,6 +135,7 @@ func TestCollectErrors(t *testing.T) {
 // TestCollectHangs: a k0s that hangs costs its own time-out, and is unknown or does
 // not answer.
 func TestCollectHangs(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	k0s := root + "/usr/local/bin/k0s"
 	if err := os.MkdirAll(root+"/usr/local/bin", 0o755); err != nil {

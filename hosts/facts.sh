@@ -42,7 +42,7 @@ list() {
   block "$1"
   if [ -d "$2" ]; then
     if FOUND=$(ls -A "$2"); then
-      FOUND=$(printf '%s\n' "$FOUND" | grep -vxE "${3:-}" | head -n 10 | tr -c '[:print:]\n' '?')
+      FOUND=$(printf '%s\n' "$FOUND" | grep -vxE "${3:-}" | head -n 10 | tr -c ' -~\n' '?')
       if [ -n "$FOUND" ]; then printf '%s\n' "$FOUND"; close yes; else close no; fi
     else close unknown; fi
   elif there "$2"; then close unknown
@@ -220,8 +220,8 @@ disk data "$DATA"
 disk kubelet "$KUBELET"
 disk temp /tmp
 G=$R/sys/fs/cgroup
-val cgroup "$(stat -f -c %T "$G")"
-val cgroup-unified "$(stat -f -c %T "$G/unified")"
+val cgroup "$(stat -f -c %t "$G")"
+val cgroup-unified "$(stat -f -c %t "$G/unified")"
 first "$G/cgroup.controllers"; val cgroup-controllers "$LINE"
 # limits DIRECTORY PATH FILE…: the limits on the way from the path up to the root.
 limits() {

@@ -141,13 +141,21 @@ func parseDisk(on, stat string) Disk {
 	return Disk{On: on, Type: w[4], FreeBytes: n[0] * n[1], Inodes: n[2], FreeInodes: n[3]}
 }
 
+// The magic numbers of file systems, as stat prints them. Names would do, but not
+// every stat knows that of cgroup2.
+const (
+	magicCgroup2 = "63677270"
+	magicCgroup  = "27e0eb"
+	magicTmpfs   = "1021994"
+)
+
 // parseCgroup tells the version by the file system at /sys/fs/cgroup itself.
 func parseCgroup(root, unified, controllers string) Cgroup {
 	switch root {
-	case "cgroup2fs":
+	case magicCgroup2:
 		return Cgroup{Version: 2, Controllers: strings.Fields(controllers)}
-	case "tmpfs", "cgroupfs":
-		return Cgroup{Version: 1, Hybrid: unified == "cgroup2fs"}
+	case magicTmpfs, magicCgroup:
+		return Cgroup{Version: 1, Hybrid: unified == magicCgroup2}
 	}
 	return Cgroup{}
 }

@@ -64,13 +64,13 @@ func TestCgroup(t *testing.T) {
 		root, unified, controllers string
 		want                       Cgroup
 	}{
-		"unified": {"cgroup2fs", "", "cpuset cpu io memory pids", Cgroup{Version: 2, Controllers: []string{"cpuset", "cpu", "io", "memory", "pids"}}},
-		"hybrid":  {"tmpfs", "cgroup2fs", "", Cgroup{Version: 1, Hybrid: true}},
-		"legacy":  {"tmpfs", "", "", Cgroup{Version: 1}},
-		"hybrid, with controllers of the unified part": {"tmpfs", "cgroup2fs", "cpu memory", Cgroup{Version: 1, Hybrid: true}},
-		"not mounted":    {"sysfs", "", "", Cgroup{}},
+		"unified": {"63677270", "", "cpuset cpu io memory pids", Cgroup{Version: 2, Controllers: []string{"cpuset", "cpu", "io", "memory", "pids"}}},
+		"hybrid":  {"1021994", "63677270", "", Cgroup{Version: 1, Hybrid: true}},
+		"legacy":  {"1021994", "", "", Cgroup{Version: 1}},
+		"hybrid, with controllers of the unified part": {"1021994", "63677270", "cpu memory", Cgroup{Version: 1, Hybrid: true}},
+		"not mounted":    {"62656572", "", "", Cgroup{}},
 		"not known":      {"", "", "", Cgroup{}},
-		"no controllers": {"cgroup2fs", "", "", Cgroup{Version: 2, Controllers: []string{}}},
+		"no controllers": {"63677270", "", "", Cgroup{Version: 2, Controllers: []string{}}},
 	} {
 		if got := parseCgroup(c.root, c.unified, c.controllers); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)

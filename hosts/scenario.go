@@ -67,15 +67,7 @@ type Scenario struct {
 func Match(op Op, role Role, s State) Scenario { return match(matrix(), op, role, s) }
 
 func match(rows []row, op Op, role Role, s State) Scenario {
-	r := lastRow()
-	if role.Valid() {
-		for _, row := range rows {
-			if row.when.holds(role, s) {
-				r = row
-				break
-			}
-		}
-	}
+	r := find(rows, role, s)
 	var sc Scenario
 	switch op {
 	case Add:
@@ -95,7 +87,19 @@ func match(rows []row, op Op, role Role, s State) Scenario {
 	return sc
 }
 
-// tris, units, memberships and roles are what a condition of the matrix accepts;
+// find returns the row that describes s, the last one if no other does.
+func find(rows []row, role Role, s State) row {
+	if role.Valid() {
+		for _, r := range rows {
+			if r.when.holds(role, s) {
+				return r
+			}
+		}
+	}
+	return rows[len(rows)-1]
+}
+
+// tris, units and memberships are what a condition of the matrix accepts;
 // nil accepts anything, the unknown too.
 type (
 	tris        []Tri

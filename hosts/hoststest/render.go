@@ -110,8 +110,8 @@ func (m Machine) renderMachine(p *page) {
 		p.val(d.name+"-on", orSlash(on))
 		p.val(d.name+"-stat", stat)
 	}
-	p.val("cgroup", map[string]string{"v2": "cgroup2fs", "v1": "tmpfs", "hybrid": "tmpfs"}[m.Cgroup])
-	p.val("cgroup-unified", map[string]string{"hybrid": "cgroup2fs"}[m.Cgroup])
+	p.val("cgroup", map[string]string{"v2": "63677270", "v1": "1021994", "hybrid": "1021994"}[m.Cgroup])
+	p.val("cgroup-unified", map[string]string{"hybrid": "63677270"}[m.Cgroup])
 	controllers := ""
 	if m.Cgroup == "v2" {
 		controllers = m.Controllers

@@ -103,7 +103,7 @@ func install(t *testing.T, m hoststest.Machine, root, bin string) {
 "-o -6 route show default") ;;
 *) exit 1 ;;
 esac`)
-	types := map[string][2]string{"v2": {"cgroup2fs"}, "v1": {"tmpfs"}, "hybrid": {"tmpfs", "cgroup2fs"}}[m.Cgroup]
+	types := map[string][2]string{"v2": {"63677270"}, "v1": {"1021994"}, "hybrid": {"1021994", "63677270"}}[m.Cgroup]
 	program("stat", `case "$4" in
 */sys/fs/cgroup) echo "`+types[0]+`" ;;
 */sys/fs/cgroup/unified) echo "`+types[1]+`" ;;
