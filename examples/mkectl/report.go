@@ -169,7 +169,10 @@ func runbook(err error) (sections []section) {
 }
 
 func jsonOutcome(o outcome) jsonResult {
-	r := jsonResult{Kind: "result", Exit: exitCode(o.err), Result: o.result}
+	r := jsonResult{Kind: "result", Exit: exitCode(o.err)}
+	if o.result != nil && len(o.result.Hosts) > 0 { // none: it ended before it looked at one
+		r.Result = o.result
+	}
 	if o.err == nil {
 		return r
 	}

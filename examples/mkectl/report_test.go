@@ -150,7 +150,7 @@ done in 1m23s: 2 hosts through 10.0.0.1 (c1)
 // TestJSONOutcome pins what programs read.
 func TestJSONOutcome(t *testing.T) {
 	err := blame(mke.EtcdState, mke.HostRef{}, &etcdverify.Error{Host: "c1", Topic: etcdverify.TopicNoQuorum, Detail: "no leader"})
-	data, jsonErr := json.Marshal(jsonOutcome(outcome{result: &mke.Result{}, err: err}))
+	data, jsonErr := json.Marshal(jsonOutcome(outcome{result: &mke.Result{Hosts: []mke.HostResult{{}}}, err: err}))
 	if jsonErr != nil {
 		t.Fatal(jsonErr)
 	}
