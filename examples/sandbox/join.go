@@ -133,7 +133,7 @@ hosts.yaml and the keys are. KUBECONFIG is set, and kubectl and mkectl are on PA
 // execBeside runs a command on the operator's side. Its signals are its own: a Ctrl-C reaches it
 // from the terminal, and this waits for what it makes of it.
 func execBeside(ctx context.Context, c *cluster.Client, args []string) error {
-	bin, err := userPrograms(ctx, c.Dir())
+	bin, err := userPrograms(ctx, c.Dir(), args[0] != "kubectl")
 	if err != nil {
 		return err
 	}
@@ -166,8 +166,9 @@ func execBeside(ctx context.Context, c *cluster.Client, args []string) error {
 	return err
 }
 
-// userPrograms makes a directory with the programs that a user of the sandbox calls.
-func userPrograms(ctx context.Context, dir string) (string, error) {
+// userPrograms makes a directory with the programs that a user of the sandbox calls: kubectl, and
+// mkectl if that is wanted, as its sources are now.
+func userPrograms(ctx context.Context, dir string, mkectl bool) (string, error) {
 	b, err := builder()
 	if err != nil {
 		return "", err
@@ -177,8 +178,10 @@ func userPrograms(ctx context.Context, dir string) (string, error) {
 		return "", err
 	}
 	links := map[string]string{"kubectl": programs["kubectl"]}
-	if links["mkectl"], err = b.Mkectl(ctx); err != nil {
-		return "", err
+	if mkectl {
+		if links["mkectl"], err = b.Mkectl(ctx); err != nil {
+			return "", err
+		}
 	}
 	bin := filepath.Join(dir, "bin")
 	if err := os.MkdirAll(bin, 0o700); err != nil {

@@ -16,8 +16,10 @@ import (
 	"syscall"
 
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/cluster"
+	"github.com/mkesdk/mkesdk/examples/sandbox/internal/control"
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/host"
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/initd"
+	"github.com/mkesdk/mkesdk/examples/sandbox/internal/k0s"
 )
 
 func main() {
@@ -32,6 +34,11 @@ func run(ctx context.Context, args []string) int {
 		return host.InitMain(ctx)
 	case "systemctl", "reboot", "poweroff", "halt":
 		return initd.SystemctlMain(ctx, name, args[1:], os.Stdout, os.Stderr)
+	case "k0s":
+		return k0s.Main(ctx, args, os.Stdin, os.Stdout, os.Stderr)
+	case "etcd":
+		control.EtcdMain(args)
+		return 0
 	case "journalctl":
 		return initd.JournalctlMain(args[1:], os.Stdout, os.Stderr)
 	}
@@ -59,9 +66,6 @@ func run(ctx context.Context, args []string) int {
 	}
 	return 0
 }
-
-// parts are what lives beside the cluster.
-func parts() []cluster.Part { return nil }
 
 // exitCode is the status of a command that was run for the user.
 type exitCode int

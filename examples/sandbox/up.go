@@ -70,13 +70,16 @@ func up(cmd *cobra.Command, name string, o upOptions) error {
 		s.Close()
 		return err
 	}
-	printStatus(cmd, st)
-	printNext(cmd.OutOrStdout(), dir)
 	if !o.foreground {
+		// Before anything is printed: a reader that goes away early is no reason to end.
 		if err := s.Detach(ctx); err != nil {
 			s.Close()
 			return err
 		}
+	}
+	printStatus(cmd, st)
+	printNext(cmd.OutOrStdout(), dir)
+	if !o.foreground {
 		return nil
 	}
 	say("Ctrl-C ends it")

@@ -1,10 +1,8 @@
 package sandboxtest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -12,7 +10,6 @@ import (
 
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/cluster"
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/host"
-	"github.com/mkesdk/mkesdk/examples/sandbox/internal/initd"
 )
 
 // Host is a host of a sandbox.
@@ -97,45 +94,14 @@ func (h *Host) WriteFile(path string, data []byte, mode os.FileMode) {
 }
 
 func (h *Host) run(ctx context.Context, stdin []byte, args ...string) (string, error) {
-	in, err := os.CreateTemp("", "stdin")
+	out, code, err := h.client.Output(ctx, h.plan.Name, stdin, args...)
 	if err != nil {
 		return "", err
 	}
-	defer in.Close()
-	if err := os.Remove(in.Name()); err != nil {
-		return "", err
-	}
-	if _, err := in.Write(stdin); err != nil {
-		return "", err
-	}
-	if _, err := in.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	// A file, not a pipe: a service that the command starts may keep it open.
-	out, err := os.CreateTemp("", "stdout")
-	if err != nil {
-		return "", err
-	}
-	defer out.Close()
-	if err := os.Remove(out.Name()); err != nil {
-		return "", err
-	}
-	code, err := h.client.Run(ctx, h.plan.Name, initd.Exec{Args: args}, in, out, out)
-	if err != nil {
-		return "", err
-	}
-	var text bytes.Buffer
-	if _, err := out.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	if _, err := io.Copy(&text, out); err != nil {
-		return "", err
-	}
-	got := strings.TrimSuffix(text.String(), "\n")
 	if code != 0 {
-		return got, fmt.Errorf("%s: %s: exit status %d", h.plan.Name, strings.Join(args, " "), code)
+		return out, fmt.Errorf("%s: %s: exit status %d", h.plan.Name, strings.Join(args, " "), code)
 	}
-	return got, nil
+	return out, nil
 }
 
 // Commands lists what the host was told over SSH so far, in order.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,8 +62,7 @@ func New(t testing.TB, cfg Config) *Cluster {
 	if cfg.SSH == "" {
 		cfg.SSH = os.Getenv("MKESDK_SANDBOX_SSH")
 	}
-	b := tools.Builder{Say: func(line string) { t.Log(line) }}
-	programs, err := b.Programs(t.Context())
+	programs, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +88,13 @@ func New(t testing.TB, cfg Config) *Cluster {
 	t.Logf("sandbox ready in %v", time.Since(began).Round(10*time.Millisecond))
 	return c
 }
+
+// built builds the sandbox's programs, once for all tests of a test program: sources do not change
+// under it, and even a build that has nothing to do takes a second or more.
+var built = sync.OnceValues(func() (map[string]string, error) {
+	say := func(line string) { fmt.Fprintln(os.Stderr, "sandbox:", line) }
+	return tools.Builder{Say: say}.Programs(context.Background())
+})
 
 // Dir is the state directory: hosts.yaml, kubeconfig, keys.
 func (c *Cluster) Dir() string { return c.dir }

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/host"
-	"github.com/mkesdk/mkesdk/examples/sandbox/internal/initd"
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/wire"
 )
 
@@ -162,35 +161,6 @@ func (c *Client) Init(ctx context.Context, host string) (*net.UnixConn, error) {
 		return nil, fmt.Errorf("host %s: %w", host, err)
 	}
 	return conn.(*net.UnixConn), nil
-}
-
-// Run runs a command on a host, with these files as its standard ones, and returns its exit
-// status. The command ends when ctx does.
-func (c *Client) Run(ctx context.Context, host string, e initd.Exec, stdin, stdout, stderr *os.File) (int, error) {
-	conn, err := c.Init(ctx, host)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer stop()
-	err = wire.Send(conn, initd.Request{Exec: &e}, stdin, stdout, stderr)
-	for err == nil {
-		var r initd.Reply
-		if _, err = wire.Receive(conn, &r); err != nil {
-			break
-		}
-		if r.Failure != nil {
-			return 0, fmt.Errorf("host %s: %w", host, r.Failure)
-		}
-		if r.Ended {
-			return r.Code, nil
-		}
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	return 0, fmt.Errorf("host %s: %s: %w", host, e.Args, err)
 }
 
 // Down ends the sandbox and returns when nothing of it is left. One that does not run is no error.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -203,6 +204,27 @@ func (m *Machine) Install(source, target string) error {
 		return fmt.Errorf("host %s: install %s: %w", m.cfg.Name, target, err)
 	}
 	return nil
+}
+
+// ReadFile reads a file of the host's disk; errors.Is(err, fs.ErrNotExist) where there is none.
+// Links are not followed out of the disk.
+func (m *Machine) ReadFile(name string) ([]byte, error) {
+	dir, rel := partRoot, strings.TrimPrefix(name, "/")
+	for _, part := range []string{partEtc, partUsr} {
+		if after, ok := strings.CutPrefix(rel, part+"/"); ok {
+			dir, rel = part, after
+		}
+	}
+	root, err := os.OpenRoot(filepath.Join(m.disk, dir))
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", m.cfg.Name, err)
+	}
+	defer root.Close()
+	data, err := root.ReadFile(rel)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", m.cfg.Name, err)
+	}
+	return data, nil
 }
 
 // SSHDPath is the machine's OpenSSH server, empty where there is none.

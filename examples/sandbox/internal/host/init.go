@@ -52,8 +52,9 @@ func runInit(ctx context.Context, c *net.UnixConn) (int, error) {
 	if _, err := wire.Receive(c, &msg); err != nil {
 		return 1, err
 	}
-	// A host is not ended by what a terminal or a careless kill 1 sends.
-	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
+	// A host is not ended by what a terminal or a careless kill 1 sends. They are caught and not
+	// ignored: what is ignored stays so in every process started from here.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE)
 	power := make(chan bool, 1)
 	err := boot(ctx, msg, power)
 	if serr := wire.Send(c, bootReply{Failure: wire.Fail(err)}); serr != nil {

@@ -117,14 +117,20 @@ func (m *Manager) Reload() {
 		}
 		u, err := m.read(name)
 		if _, gone := errors.AsType[*NotFoundError](err); gone {
-			if s.proc == nil && s.active == inactive {
-				delete(m.units, name)
-			}
+			s.gone = true
+			m.forget(s)
 			continue
 		}
 		if err == nil {
-			s.unit = u
+			s.unit, s.gone = u, false
 		}
+	}
+}
+
+// forget drops a service whose file is gone, once it neither runs nor has failed. The lock is held.
+func (m *Manager) forget(s *service) {
+	if s.gone && s.proc == nil && s.active == inactive {
+		delete(m.units, s.name)
 	}
 }
 
@@ -188,6 +194,7 @@ func (m *Manager) ResetFailed(names ...string) error {
 		if s.active == failed {
 			s.result = "success"
 			s.enter(inactive, "dead")
+			m.forget(s)
 		}
 	}
 	return nil

@@ -36,6 +36,7 @@ type service struct {
 	exited   bool
 	proc     *reap.Process
 	stopping bool
+	gone     bool          // its file was not there when the files were read again
 	settled  chan struct{} // closed when a stop is done
 	retry    *time.Timer
 	restarts int
@@ -194,6 +195,7 @@ func (m *Manager) rest(s *service) {
 		s.stopping = false
 		close(s.settled)
 	}
+	m.forget(s)
 }
 
 // cleanExit is what systemd counts as success: status 0, or one of the four signals by which a

@@ -36,7 +36,7 @@ func (m *Manager) look(name string) view {
 		return view{unit: unit{name: name}, active: inactive, sub: "dead", result: "success"}
 	}
 	v := view{
-		unit: s.unit, loaded: true, active: s.active, sub: s.sub, result: s.result,
+		unit: s.unit, loaded: !s.gone, active: s.active, sub: s.sub, result: s.result,
 		restarts: s.restarts, exit: s.exit, exited: s.exited, since: s.since,
 	}
 	if s.proc != nil {
@@ -148,7 +148,7 @@ func (m *Manager) show(_ context.Context, name string, f flags) Answer {
 
 func (m *Manager) status(_ context.Context, name string, _ flags) Answer {
 	v := m.look(name)
-	if !v.loaded {
+	if !v.loaded && v.active == inactive {
 		return Answer{Stderr: fmt.Sprintf("Unit %s could not be found.\n", name), Code: codeNoUnit}
 	}
 	var out strings.Builder

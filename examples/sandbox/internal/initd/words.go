@@ -3,6 +3,7 @@ package initd
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 )
 
@@ -21,7 +22,9 @@ func splitWords(s string) ([]string, error) {
 				return nil, fmt.Errorf("%q ends in a backslash", s)
 			}
 			i++
-			word.WriteByte(unescape(s[i]))
+			c, used := unescape(s[i:])
+			word.WriteByte(c)
+			i += used - 1
 			in = true
 		case quote != 0:
 			if c == quote {
@@ -51,18 +54,25 @@ func splitWords(s string) ([]string, error) {
 	return words, nil
 }
 
-func unescape(c byte) byte {
-	switch c {
+// unescape reads what follows a backslash, and says how many bytes of it.
+func unescape(s string) (byte, int) {
+	switch s[0] {
 	case 'n':
-		return '\n'
+		return '\n', 1
 	case 't':
-		return '\t'
+		return '\t', 1
 	case 'r':
-		return '\r'
+		return '\r', 1
 	case 's':
-		return ' '
+		return ' ', 1
+	case 'x':
+		if len(s) >= 3 {
+			if n, err := strconv.ParseUint(s[1:3], 16, 8); err == nil {
+				return byte(n), 3
+			}
+		}
 	}
-	return c
+	return s[0], 1
 }
 
 // expand fills in a word of ExecStart: %% and $$ are the characters, %n the unit, %H the host,

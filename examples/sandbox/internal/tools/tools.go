@@ -79,7 +79,7 @@ func (b Builder) Kubernetes(ctx context.Context) (map[string]string, error) {
 				note = " (this once; the three take 4 to 10 minutes on two cores)"
 			}
 			b.say("building %s %s%s", name, kubernetes, note)
-			if err := b.buildWhole(ctx, src, "k8s.io/kubernetes/cmd/"+name, programs[name], flags); err != nil {
+			if err := b.buildWhole(ctx, src, name, programs[name], flags); err != nil {
 				return fmt.Errorf("build %s: %w", name, err)
 			}
 		}
@@ -93,10 +93,12 @@ func (b Builder) Kubernetes(ctx context.Context) (map[string]string, error) {
 
 // buildWhole builds a program under another name and renames it: what is under its own name is
 // whole.
-func (b Builder) buildWhole(ctx context.Context, src, pkg, target string, flags []string) error {
+func (b Builder) buildWhole(ctx context.Context, src, name, target string, flags []string) error {
 	part := target + ".part"
 	defer os.Remove(part)
-	if err := b.goBuild(ctx, src, pkg, part, flags); err != nil {
+	args := append(flags, "-o", part, "k8s.io/kubernetes/cmd/"+name)
+	// GOFLAGS of the user's would be another set of flags.
+	if err := b.goBuild(ctx, src, name, args, "CGO_ENABLED=0", "GOFLAGS="); err != nil {
 		return err
 	}
 	return os.Rename(part, target)
@@ -131,12 +133,13 @@ func (b Builder) Mkectl(ctx context.Context) (string, error) {
 }
 
 // current builds the program in src. The go command sees by itself that a build is up to date, so
-// its output is left where it was.
+// its output is left where it was. It is built as `go run` and `go test` build, whose compiled
+// packages it shares.
 func (b Builder) current(ctx context.Context, src, name string) (string, error) {
 	var path string
 	err := b.locked(ctx, name, func(dir string) error {
 		built := filepath.Join(dir, "build")
-		if err := b.goBuild(ctx, src, ".", built, []string{"-buildvcs=false"}); err != nil {
+		if err := b.goBuild(ctx, src, name, []string{"-buildvcs=false", "-o", built, "."}); err != nil {
 			return fmt.Errorf("build %s: %w", name, err)
 		}
 		var err error
@@ -164,13 +167,12 @@ func sourceDir(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// goBuild runs go build, saying now and then how far it is.
-func (b Builder) goBuild(ctx context.Context, src, pkg, out string, flags []string) error {
-	args := append([]string{"build", "-v", "-o", out}, flags...)
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+// goBuild runs go build for the program name, saying now and then how far it is.
+func (b Builder) goBuild(ctx context.Context, src, name string, args []string, env ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-v"}, args...)...)
 	cmd.Dir = src
-	// GOFLAGS of the user's would be another set of flags; a workspace another set of modules.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "PWD="+src)
+	// A workspace would bring another set of modules.
+	cmd.Env = append(append(os.Environ(), "GOWORK=off", "PWD="+src), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	pipe, err := cmd.StderrPipe()
@@ -180,7 +182,7 @@ func (b Builder) goBuild(ctx context.Context, src, pkg, out string, flags []stri
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	tail := b.follow(pipe, filepath.Base(strings.TrimSuffix(out, ".part")))
+	tail := b.follow(pipe, name)
 	if err := cmd.Wait(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
