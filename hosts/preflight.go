@@ -17,7 +17,6 @@ const (
 	CheckMKEVersion   = "version-mke"
 	CheckK0sVersion   = "version-k0s"
 	CheckPorts        = "ports"
-	CheckPeerAddress  = "peer-address"
 	CheckClock        = "clock"
 	CheckIdentity     = "duplicate-identity"
 	CheckLeftovers    = "leftovers"
