@@ -94,7 +94,7 @@ func readError(name string, err error) error {
 // checkName refuses names that would depend on where a shell happens to be.
 func checkName(op, name string) error {
 	if !path.IsAbs(name) || strings.ContainsRune(name, 0) || path.Clean(name) != name {
-		return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("%w: want an absolute path without . and ..", fs.ErrInvalid)}
+		return &fs.PathError{Op: op, Path: name, Err: fmt.Errorf("%w: want an absolute path that is clean", fs.ErrInvalid)}
 	}
 	return nil
 }

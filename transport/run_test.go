@@ -50,10 +50,16 @@ func TestLoginShells(t *testing.T) {
 			if err != nil {
 				t.Skipf("%s is not installed, so this login shell is not tried", name)
 			}
-			transporttest.TestConn(t, t.TempDir(), func(t *testing.T) transport.Conn {
-				cfg := serve(t, &transporttest.Server{Shell: []string{path, "-c"}})
-				return dial(t, cfg)
-			})
+			c := dial(t, serve(t, &transporttest.Server{Shell: []string{path, "-c"}}))
+			args := []string{"printf", `%s\0`, "", "a 'b' \"c\"", `\ \\ \'`, "$HOME `id` !x !!", "two\nlines\n", "* ? ~ # %s {a,b} é", strings.Repeat("long '!\n", 2000)}
+			out, err := transport.Output(t.Context(), c, transport.Command{Args: args, Sudo: true})
+			if want := strings.Join(args[2:], "\x00") + "\x00"; err != nil || out != want {
+				t.Errorf("the program got %q, %v", out, err)
+			}
+			err = c.Run(t.Context(), transport.Command{Args: []string{"sh", "-c", "kill -TERM $$"}})
+			if exit, ok := errors.AsType[*transport.ExitError](err); !ok || exit.Signal != "TERM" {
+				t.Errorf("a command that was killed: %v", err)
+			}
 		})
 	}
 }
