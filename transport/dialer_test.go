@@ -120,7 +120,7 @@ func TestHopsOfTheirOwn(t *testing.T) {
 	bastion.User, host.User = "jump", "ops"
 	host.Bastion = &bastion
 	d := &transport.Dialer{}
-	defer d.Close() //nolint:errcheck // the end of the test
+	defer d.Close() // the end of the test
 	if _, err := d.Dial(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close() //nolint:errcheck // the end of the test
+	defer c.Close() // the end of the test
 	_ = c.Run(t.Context(), transport.Command{
 		Args: []string{"sh", "-c", "cat; echo 12345 >&2; exit 3", "pass"}, Secrets: []string{"pass"}, Stdin: strings.NewReader("1234567"),
 		Effect: transport.EffectNone,

@@ -23,7 +23,7 @@ func ExampleDialer() {
 
 	ctx := context.Background()
 	d := &transport.Dialer{Trace: func(c transport.Call) { log.Println(c.Host, c.Command, c.Duration) }}
-	defer d.Close() //nolint:errcheck // the end of the program
+	defer d.Close() // the end of the program
 	for _, address := range []string{"10.0.0.1", "10.0.0.2"} {
 		c, err := d.Dial(ctx, transport.Config{Address: address, User: "ops", Auth: auth, HostKeys: keys, Bastion: bastion})
 		if err != nil {

@@ -28,11 +28,11 @@ type output struct {
 	pre   []byte // what came before the mark, less prompts
 	tail  []byte
 	cut   bool // the tail does not have everything
-	n     int64
 	err   error
 	last  time.Time // something arrived
 
-	writing atomic.Bool // the caller's Write is running
+	n       atomic.Int64 // bytes that the command wrote
+	writing atomic.Bool  // the caller's Write is running, maybe for ever: mu is held
 }
 
 // take handles the next bytes. It returns the error of the caller's writer.
@@ -54,7 +54,7 @@ func (o *output) take(p []byte) error {
 			return nil
 		}
 	}
-	o.n += int64(len(p))
+	o.n.Add(int64(len(p)))
 	o.keep(p)
 	if o.w == nil || o.err != nil || len(p) == 0 {
 		return o.err
@@ -115,13 +115,6 @@ func (o *output) show(text []byte, cut bool) string {
 		}
 	}
 	return "…" + o.mask.apply(string(text[drop:]))
-}
-
-// count returns how many bytes the command wrote.
-func (o *output) count() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.n
 }
 
 // hide adds a secret.

@@ -20,7 +20,7 @@ func (c *Client) Run(ctx context.Context, cmd Command) error {
 	if c.trace != nil {
 		call := Call{
 			Host: c.String(), Command: cmd.String(), Effect: cmd.Effect, Start: start, Duration: time.Since(start),
-			Status: -1, Err: err, In: s.in.Load(), Out: s.out.count() + s.err.count(),
+			Status: -1, Err: err, In: s.in.Load(), Out: s.out.n.Load() + s.err.n.Load(),
 		}
 		if exit, ok := errors.AsType[*ExitError](err); ok {
 			call.Status = exit.Status

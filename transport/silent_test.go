@@ -216,9 +216,14 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // A writer that does not take anything holds nobody up for longer than its context.
 func TestStuckWriter(t *testing.T) {
-	c := dial(t, serve(t, &transporttest.Server{}))
+	d := &transport.Dialer{Trace: func(transport.Call) {}}
+	c, err := d.Dial(t.Context(), serve(t, &transporttest.Server{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close() // the end of the test
 	r, w := io.Pipe()
-	defer r.Close() //nolint:errcheck // a pipe
+	defer r.Close() // a pipe
 	cutOff(t, func(ctx context.Context) error {
 		return c.Run(ctx, transport.Command{Args: []string{"cat"}, Stdin: zeros{}, Stdout: w})
 	})

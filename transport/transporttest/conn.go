@@ -201,7 +201,7 @@ func testContext(t *testing.T, c transport.Conn) {
 		t.Errorf("cut off: %v; want it to match context.Canceled and its cause", err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, r) }()
-	defer r.Close() //nolint:errcheck // a pipe
+	defer r.Close() // a pipe
 	if err := c.Run(t.Context(), sh("exit 0")); err != nil {
 		t.Errorf("the next command: %v", err)
 	}
@@ -210,7 +210,7 @@ func testContext(t *testing.T, c transport.Conn) {
 // testEndlessInput checks that a command that ends is not waited for because of its input.
 func testEndlessInput(t *testing.T, c transport.Conn) {
 	r, w := io.Pipe()
-	defer w.Close() //nolint:errcheck // a pipe
+	defer w.Close() // a pipe
 	cmd := sh("exit 4")
 	cmd.Stdin = r
 	done := make(chan error, 1)

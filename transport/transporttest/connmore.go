@@ -65,7 +65,7 @@ func testDial(t *testing.T, c transport.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(short) //nolint:errcheck // a temporary directory
+	defer os.RemoveAll(short) // a temporary directory
 	for _, l := range []net.Listener{echo(t, "tcp", "127.0.0.1:0"), echo(t, "unix", filepath.Join(short, "s"))} {
 		ctx, cancel := context.WithCancel(t.Context())
 		conn, err := c.Dial(ctx, l.Addr().Network(), l.Addr().String())

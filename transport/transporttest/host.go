@@ -191,7 +191,7 @@ func (h *Host) usable(ctx context.Context) error {
 
 // ended returns why a context has ended, and that it has; nil if it has not.
 func ended(ctx context.Context) error {
-	if cause := context.Cause(ctx); cause != ctx.Err() { //nolint:errorlint // the very same, not one that wraps it
+	if cause := context.Cause(ctx); cause != ctx.Err() { // the very same, not one that wraps it
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}
 	return ctx.Err()

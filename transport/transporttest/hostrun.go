@@ -77,10 +77,10 @@ func (h *Host) run(ctx context.Context, cmd transport.Command, in, out, tail *co
 	if err := h.usable(ctx); err != nil {
 		return wrap(err)
 	}
-	if status, ok := err.(exitStatus); ok && status != 0 { //nolint:errorlint // what Exit makes, and nothing that wraps it
+	if status, ok := err.(exitStatus); ok && status != 0 { // what Exit makes, and nothing that wraps it
 		return exitError(h.name, shown, int(status), tail.text())
 	}
-	if exit, ok := err.(*transport.ExitError); ok { //nolint:errorlint // a handler that wants a signal
+	if exit, ok := err.(*transport.ExitError); ok { // a handler that wants a signal
 		e := *exitError(h.name, shown, exit.Status, exit.Stderr)
 		e.Signal = exit.Signal
 		return &e

@@ -57,7 +57,7 @@ func Local(ctx context.Context, cmd transport.Command) error {
 
 // feed copies the input. Only an error of the reader is one: a program may leave its input unread.
 func feed(w io.WriteCloser, r io.Reader) error {
-	defer w.Close() //nolint:errcheck // the program may have ended
+	defer w.Close() // the program may have ended
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)

@@ -39,7 +39,7 @@ func (s *serverSession) process(ctx context.Context, e *Exec) (status int, signa
 		return fail(err)
 	}
 	defer pipes.closeAll()
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // ended by group, below
+	cmd := exec.Command(argv[0], argv[1:]...) // ended by group, below
 	if e.Wire != "" {
 		cmd.Args = append(cmd.Args, e.Wire)
 	}

@@ -99,8 +99,8 @@ func (p *Proxy) accept() {
 
 // carry copies from src to dst while bytes may flow.
 func (p *Proxy) carry(dst, src net.Conn) {
-	defer dst.Close() //nolint:errcheck // it is over
-	defer src.Close() //nolint:errcheck // it is over
+	defer dst.Close() // it is over
+	defer src.Close() // it is over
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)

@@ -166,7 +166,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 
 // ServeConn serves one connection until it or ctx ends, or the server is closed. It closes the connection.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
-	defer conn.Close() //nolint:errcheck // it is over
+	defer conn.Close() // it is over
 	if s.setup() != nil || !s.enter(conn) {
 		return
 	}
