@@ -12,6 +12,7 @@
 package hosts
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -139,4 +140,38 @@ type Spec struct {
 	PrivateAddress string `json:"privateAddress,omitempty"`
 	// PrivateInterface names the network interface that has that address.
 	PrivateInterface string `json:"privateInterface,omitempty"`
+}
+
+// Validate says everything that is wrong with s, joined. A Spec that [Load]
+// returned is valid.
+func (s Spec) Validate() error {
+	var errs []error
+	if !s.Role.Valid() {
+		errs = append(errs, fmt.Errorf("role %q: want %s or %s", s.Role, Worker, ControllerWorker))
+	}
+	name := "ssh"
+	for hop, n := &s.SSH, 0; hop != nil; hop, n = hop.Bastion, n+1 {
+		if n > maxHops {
+			errs = append(errs, fmt.Errorf("ssh: more than %d bastions in a row", maxHops))
+			break
+		}
+		if host, port, err := splitAddress(hop.Address); err != nil {
+			errs = append(errs, fmt.Errorf("%s.address: %w", name, err))
+		} else if host != hop.Address || port != 0 {
+			errs = append(errs, fmt.Errorf("%s.address: want %q as %q, its port apart", name, hop.Address, host))
+		}
+		if hop.Port < 0 || hop.Port > 65535 {
+			errs = append(errs, fmt.Errorf("%s.port: %d is no port: want a number from 1 to 65535", name, hop.Port))
+		}
+		name += ".bastion"
+	}
+	if s.PrivateAddress != "" && s.PrivateInterface != "" {
+		errs = append(errs, fmt.Errorf("both privateAddress %s and privateInterface %s are given: want only one of them", s.PrivateAddress, s.PrivateInterface))
+	}
+	if s.PrivateAddress != "" {
+		if _, err := parseIP(s.PrivateAddress); err != nil {
+			errs = append(errs, fmt.Errorf("privateAddress: %w", err))
+		}
+	}
+	return errors.Join(append(errs, CheckInstallFlags(s))...)
 }

@@ -152,6 +152,10 @@ func systemdState(file string, p map[string]string) (Unit, string) {
 		return UnitUnknown, detail // masked, bad-setting, error, or nothing at all
 	case act == "active", act == "reloading", act == "activating":
 		return UnitActive, detail
+	case act == "failed" && load == "not-found" && file == "":
+		// What a stop that failed leaves once a reset has taken the unit away. It is no
+		// service any more, but the next one of that name starts only after reset-failed.
+		return UnitNone, detail
 	case act == "failed":
 		return UnitFailed, detail
 	case act != "inactive":

@@ -13,21 +13,22 @@ func TestSystemdState(t *testing.T) {
 		file, load, active, sub string
 		want                    Unit
 	}{
-		"not installed":                   {"", "not-found", "inactive", "dead", UnitNone},
-		"running":                         {file, "loaded", "active", "running", UnitActive},
-		"stopped":                         {file, "loaded", "inactive", "dead", UnitStopped},
-		"failed":                          {file, "loaded", "failed", "failed", UnitFailed},
-		"starting":                        {file, "loaded", "activating", "start", UnitActive},
-		"died, to be started again":       {file, "loaded", "activating", "auto-restart", UnitActive},
-		"stopping":                        {file, "loaded", "deactivating", "stop-sigterm", UnitUnknown},
-		"masked":                          {file, "masked", "inactive", "dead", UnitUnknown},
-		"broken":                          {file, "bad-setting", "inactive", "dead", UnitUnknown},
-		"written, systemd not told":       {file, "not-found", "inactive", "dead", UnitStopped},
-		"file gone, systemd not told":     {"", "loaded", "inactive", "dead", UnitStopped},
-		"file gone, still running":        {"", "not-found", "active", "running", UnitActive},
-		"failed, file gone":               {"", "not-found", "failed", "failed", UnitFailed},
-		"systemd says nothing of a state": {file, "loaded", "", "", UnitUnknown},
-		"systemd says nothing":            {file, "", "", "", UnitUnknown},
+		"not installed":                     {"", "not-found", "inactive", "dead", UnitNone},
+		"running":                           {file, "loaded", "active", "running", UnitActive},
+		"stopped":                           {file, "loaded", "inactive", "dead", UnitStopped},
+		"failed":                            {file, "loaded", "failed", "failed", UnitFailed},
+		"starting":                          {file, "loaded", "activating", "start", UnitActive},
+		"died, to be started again":         {file, "loaded", "activating", "auto-restart", UnitActive},
+		"stopping":                          {file, "loaded", "deactivating", "stop-sigterm", UnitUnknown},
+		"masked":                            {file, "masked", "inactive", "dead", UnitUnknown},
+		"broken":                            {file, "bad-setting", "inactive", "dead", UnitUnknown},
+		"written, systemd not told":         {file, "not-found", "inactive", "dead", UnitStopped},
+		"file gone, systemd not told":       {"", "loaded", "inactive", "dead", UnitStopped},
+		"file gone, still running":          {"", "not-found", "active", "running", UnitActive},
+		"failed, file gone":                 {"", "not-found", "failed", "failed", UnitNone},
+		"failed, written, systemd not told": {file, "not-found", "failed", "failed", UnitFailed},
+		"systemd says nothing of a state":   {file, "loaded", "", "", UnitUnknown},
+		"systemd says nothing":              {file, "", "", "", UnitUnknown},
 	} {
 		got, detail := systemdState(c.file, map[string]string{"LoadState": c.load, "ActiveState": c.active, "SubState": c.sub})
 		if got != c.want {

@@ -76,6 +76,7 @@ func TestScenariosEndToEnd(t *testing.T) {
 		"images put there beforehand":          {binary.WithFile("/var/lib/k0s/images/bundle.tar", "x"), nil, "0"},
 		"CNI configuration of podman":          {binary.WithFile("/etc/cni/net.d/87-podman.conflist", "{}"), nil, "0"},
 		"data directory is a mount":            {with(binary.WithFile("/var/lib/k0s/lost+found/", ""), func(m *hoststest.Machine) { m.Mounts = []string{"/var/lib/k0s"} }), nil, "0"},
+		"reset after a stop that failed":       {with(binary, func(m *hoststest.Machine) { m.Services = map[string]string{"k0sworker.service": "failed"} }), nil, "0"},
 		"ready":                                {running, own(true), "2"},
 		"not ready":                            {running, own(false), "3"},
 		"never registered":                     {running, nil, "4"},

@@ -114,13 +114,17 @@ func (m Machine) paths() paths {
 func (m Machine) SystemctlShow(units ...string) string {
 	var blocks []string
 	for _, u := range units {
-		state, loaded := m.Services[u]
-		load, sub := "loaded", map[string]string{"active": "running", "failed": "failed", "activating": "auto-restart", "deactivating": "stop-sigterm"}[state]
-		if !loaded {
-			state, sub, load = "inactive", "dead", "not-found"
-			if service, ok := strings.CutSuffix(u, ".service"); ok && m.file(service) != "" {
-				load = "loaded"
-			}
+		state, known := m.Services[u]
+		sub := map[string]string{"active": "running", "failed": "failed", "activating": "auto-restart", "deactivating": "stop-sigterm"}[state]
+		if !known {
+			state = "inactive"
+		}
+		load := "loaded"
+		if service, _ := strings.CutSuffix(u, ".service"); slices.Contains(serviceNames(), service) {
+			known = m.file(service) != ""
+		}
+		if !known {
+			load = "not-found"
 		}
 		if sub == "" {
 			sub = "dead"

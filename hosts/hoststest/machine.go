@@ -50,9 +50,10 @@ type Machine struct {
 	// Clock tells the host's time; nil means time.Now.
 	Clock func() time.Time
 
-	// Services are the states of the systemd units that are loaded, by name with the
-	// ending: "active", "failed", … A unit that is not here but has a file is
-	// inactive. Under OpenRC they are exit statuses of rc-service: "0", "3", "32".
+	// Services are the states of systemd units, by name with the ending: "active",
+	// "failed", … A unit that is not here is inactive. Those of k0s are loaded if
+	// they have a file, the others if they are here. Under OpenRC they are exit
+	// statuses of rc-service: "0", "3", "32".
 	Services map[string]string
 
 	// K0sVersion is what the k0s binary prints, if there is a file where it is looked

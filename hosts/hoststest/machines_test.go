@@ -81,6 +81,10 @@ func machines(t *testing.T) map[string]hoststest.Machine {
 	all["token of a reset host"] = binary.WithFile("/etc/k0s/k0stoken", token)
 	all["empty token"] = binary.WithFile("/etc/k0s/k0stoken", "")
 
+	m = binary
+	m.Services = map[string]string{"k0sworker.service": "failed", "k0scontroller.service": "inactive"}
+	all["reset after a stop that failed"] = m
+
 	worker := binary.WithService("worker", "active", "--data-dir=/var/lib/k0s", "--token-file=/etc/k0s/token").
 		WithFile("/var/lib/k0s/kubelet.conf", hoststest.Kubeconfig([]byte(ca), server)).
 		WithFile("/var/lib/k0s/kubelet/pki/kubelet.crt", "x").
