@@ -29,10 +29,7 @@ var places = map[string]place{
 	},
 	"hosts": {
 		siblings: []string{"transport"},
-		modules: []string{
-			"golang.org/x/crypto", "golang.org/x/sys", "go.yaml.in/yaml/v3",
-			"github.com/opencontainers/selinux", "github.com/cyphar/filepath-securejoin",
-		}, most: 14,
+		modules:  []string{"golang.org/x/crypto", "golang.org/x/sys", "go.yaml.in/yaml/v3"}, most: 14,
 		why: "what a host is does not depend on the cluster that it joins: no Kubernetes, no etcd",
 	},
 	"hosts/hoststest": {
@@ -62,7 +59,6 @@ var places = map[string]place{
 // it weighs, and how it fails, is known in one place. Its tests are left out.
 var homes = map[string][]string{
 	"github.com/google/go-containerregistry": {"registry"},
-	"github.com/opencontainers/selinux":      {"hosts"},
 	"go.etcd.io/etcd/client/v3":              {"mke"},
 	"go.etcd.io/etcd/api/v3":                 {"mke"},
 	"go.uber.org/zap":                        {"mke"}, // etcd's client logs to nothing else
