@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/mkesdk/mkesdk/etcdverify"
 	"github.com/mkesdk/mkesdk/hosts"
@@ -19,11 +20,15 @@ func reach(ctx context.Context, r *run, on []*target) error {
 		return err
 	}
 	r.config = config
-	targets := each(func(ctx context.Context, r *run, t *target) (err error) {
+	var targets, helper error
+	var wg sync.WaitGroup // a host that does not answer costs its time-out once, not once for each
+	wg.Go(func() { helper = r.findHelper(ctx) })
+	targets = each(func(ctx context.Context, r *run, t *target) (err error) {
 		t.conn, err = r.connect(ctx, t.spec.SSH)
 		return err
 	})(ctx, r, on)
-	return errors.Join(targets, r.findHelper(ctx))
+	wg.Wait()
+	return errors.Join(targets, helper)
 }
 
 // connect dials a host and makes sure that root is at hand there. The

@@ -38,8 +38,8 @@ func bootstrapWorker(ctx context.Context, r *run, t *target) error {
 		if err := t.sudo(ctx, args...); err != nil {
 			return fmt.Errorf("installing the worker service: %w", err)
 		}
-		if err := t.sudo(ctx, t.k0s(), "start"); err != nil {
-			return fmt.Errorf("starting the worker service: %w", err)
+		if err := r.start(ctx, t); err != nil {
+			return err
 		}
 		r.did(t, "installed")
 		t.joined = true
@@ -130,14 +130,8 @@ func restartService(ctx context.Context, r *run, t *target) error {
 				return fmt.Errorf("stopping the worker service: %w", err)
 			}
 		}
-		// A unit that has failed is not started before its failure is acknowledged.
-		if t.facts.Init == hosts.Systemd {
-			if err := t.sudo(ctx, "systemctl", "reset-failed", "k0sworker.service"); err != nil {
-				r.progress(t, "systemctl reset-failed: %v", err)
-			}
-		}
-		if err := t.sudo(ctx, t.k0s(), "start"); err != nil {
-			return fmt.Errorf("starting the worker service: %w", err)
+		if err := r.start(ctx, t); err != nil {
+			return err
 		}
 		r.did(t, "service restarted")
 		t.joined = true
@@ -148,6 +142,22 @@ func restartService(ctx context.Context, r *run, t *target) error {
 	}
 	r.progress(t, "it has no kubelet.conf yet: it gets a new join token")
 	return r.withToken(ctx, t, restart)
+}
+
+// start starts the worker service. A unit that has failed is not started before its
+// failure is acknowledged, and systemd remembers the failure past a reset of k0s. Where there is none
+// to acknowledge systemctl says so, which is no error here.
+func (r *run) start(ctx context.Context, t *target) error {
+	if t.facts.Init == hosts.Systemd {
+		err := t.sudo(ctx, "systemctl", "reset-failed", "k0sworker.service")
+		if _, ran := errors.AsType[*transport.ExitError](err); err != nil && !ran {
+			return err
+		}
+	}
+	if err := t.sudo(ctx, t.k0s(), "start"); err != nil {
+		return fmt.Errorf("starting the worker service: %w", err)
+	}
+	return nil
 }
 
 // reinstallForCloud installs the service again with the flags of an external
