@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,10 @@ type ConnectOptions struct {
 	// SSH connects to hosts; see [SSH]. It stays the caller's: Cluster.Close leaves it
 	// open.
 	SSH Dialer
+	// RegistryDial, if set, opens the connections to the cluster's registry, for a caller
+	// whose own network does not reach it; such as the Dial of a connection to a host. If
+	// nil this machine's network and the proxies in its environment are used.
+	RegistryDial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // What the client of the API server allows itself. An operation on a hundred hosts
@@ -70,7 +75,7 @@ func Connect(ctx context.Context, o ConnectOptions) (*Cluster, error) {
 		Config:    mkeConfig,
 		Etcd:      sshEtcd{},
 		Leases:    kubeLeases{kube.CoordinationV1().Leases(Namespace)},
-		Artifacts: registryArtifacts{},
+		Artifacts: registryArtifacts{dial: o.RegistryDial},
 		SSH:       o.SSH,
 		CA:        config.CAData,
 		close: func() error {
@@ -91,13 +96,14 @@ func (o ConnectOptions) rest() (*rest.Config, error) {
 	if o.SSH == nil {
 		return nil, errors.New("ConnectOptions.SSH is nil: want what connects to hosts, such as &mke.SSH{…}")
 	}
-	config := rest.CopyConfig(o.REST)
-	if o.REST == nil {
+	config := o.REST
+	if config == nil {
 		var err error
 		if config, err = load(o.Kubeconfig); err != nil {
 			return nil, err
 		}
 	}
+	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
 		config.QPS, config.Burst = apiQPS, apiBurst
 	}

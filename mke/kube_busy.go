@@ -46,8 +46,8 @@ func (k kubeConfig) Busy(ctx context.Context) ([]string, error) {
 // list of a resource that it serves is never "not found".
 func isNotServed(err error) bool { return apierrors.IsNotFound(err) }
 
-// progressConditions are the conditions of an MkeConfig that mean, when true, that
-// something is being done to the cluster.
+// progressConditions are the conditions of an MkeConfig or MkeRelease that mean, when
+// true, that something is being done to the cluster.
 var progressConditions = [...]string{"Upgrading", "Applying", "Resetting", "Progressing"}
 
 // configBusy says what is being done to the cluster.
@@ -56,9 +56,16 @@ func configBusy(config *unstructured.Unstructured) []string {
 	if t := config.GetDeletionTimestamp(); t != nil {
 		busy = append(busy, fmt.Sprintf("%s is being deleted since %s: the cluster is being reset", nameOf(config), t.UTC().Format("2006-01-02T15:04:05Z")))
 	}
-	for _, c := range conditions(config) {
+	return append(busy, inProgress(config)...)
+}
+
+// inProgress says which of the conditions of progress an object has. One that is neither
+// true nor false counts: nobody knows that it is not.
+func inProgress(object *unstructured.Unstructured) []string {
+	var busy []string
+	for _, c := range conditions(object) {
 		if slices.Contains(progressConditions[:], c.kind) && c.status != "False" {
-			busy = append(busy, fmt.Sprintf("%s has the condition %s", nameOf(config), c))
+			busy = append(busy, fmt.Sprintf("%s has the condition %s", nameOf(object), c))
 		}
 	}
 	return busy
@@ -75,15 +82,16 @@ func releaseBusy(releases []unstructured.Unstructured, version string) []string 
 		if v != version && strings.TrimPrefix(v, "v") != plain && name != plain {
 			continue
 		}
+		busy := inProgress(r)
 		for _, c := range conditions(r) {
 			if c.kind == "Ready" && c.status == "True" {
-				return nil
+				return busy
 			}
 			if c.kind == "Ready" {
-				return []string{fmt.Sprintf("%s is not ready: it has the condition %s", nameOf(r), c)}
+				return append(busy, fmt.Sprintf("%s is not ready: it has the condition %s", nameOf(r), c))
 			}
 		}
-		return []string{fmt.Sprintf("%s is not ready: it has no condition Ready", nameOf(r))}
+		return append(busy, fmt.Sprintf("%s is not ready: it has no condition Ready", nameOf(r)))
 	}
 	return []string{fmt.Sprintf("there is no MkeRelease of version %s, which MkeConfig spec.version names: want one with the condition Ready", version)}
 }
