@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"time"
 
@@ -90,7 +91,11 @@ func (s *supervisor) assemble(ctx context.Context, parts []Part) error {
 		return err
 	}
 	s.say("the API server answers, %.1f s after k0s was started", time.Since(began).Seconds())
-	params := Params{Dir: s.cfg.Dir, Kubeconfig: kubeconfig, K0s: s.cfg.Programs[host.Program], Plans: s.plans, Log: os.Stderr}
+	artifact, err := s.ownK0s()
+	if err != nil {
+		return err
+	}
+	params := Params{Dir: s.cfg.Dir, Kubeconfig: kubeconfig, K0s: artifact, Plans: s.plans, Log: os.Stderr}
 	var g errgroup.Group
 	for _, p := range parts {
 		g.Go(func() error {
@@ -106,6 +111,34 @@ func (s *supervisor) assemble(ctx context.Context, parts []Part) error {
 	}
 	s.say("the cluster is ready, after %.1f s in all", time.Since(s.started).Seconds())
 	return nil
+}
+
+// ownK0s gives the binary a second name in the state directory: in the cache it may give way to a
+// newer one while the sandbox runs.
+func (s *supervisor) ownK0s() (string, error) {
+	own := s.path(k0sFile)
+	if err := os.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := os.Link(s.cfg.Programs[host.Program], own); err == nil {
+		return own, nil
+	}
+	// Another file system.
+	return own, copyFile(s.cfg.Programs[host.Program], own)
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // runOn runs a command on a host and is satisfied with nothing but status 0.

@@ -160,6 +160,7 @@ const (
 	KeyFile        = "id_ed25519"
 	KnownHostsFile = "known_hosts"
 	LogFile        = "supervisor.log"
+	k0sFile        = "k0s"
 	socketFile     = "control.sock"
 	lockFile       = "lock"
 	mountDir       = "mnt" // where the supervisor, and nobody else, sees the hosts' disks

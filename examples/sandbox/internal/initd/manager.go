@@ -146,6 +146,9 @@ func (m *Manager) Start(name string) error {
 	if s.proc != nil || s.sub == "exited" {
 		return nil
 	}
+	if s.gone {
+		return &NotFoundError{Unit: s.name}
+	}
 	if s.retry != nil {
 		s.retry.Stop()
 		s.retry = nil

@@ -154,7 +154,7 @@ func (m *Manager) spawn(s *service) (*reap.Process, error) {
 func (m *Manager) ended(s *service, status syscall.WaitStatus) {
 	s.exit, s.exited = status, true
 	clean := cleanExit(status)
-	if !clean {
+	if !clean && s.result == "success" { // not when it was killed because its time was up
 		s.result = "exit-code"
 		if status.Signaled() {
 			s.result = "signal"
