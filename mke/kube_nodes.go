@@ -88,6 +88,7 @@ func nodeOf(n *corev1.Node) Node {
 		Name:        n.Name,
 		UID:         string(n.UID),
 		MachineID:   n.Status.NodeInfo.MachineID,
+		BootID:      n.Status.NodeInfo.BootID,
 		Cordoned:    n.Spec.Unschedulable,
 		Deleting:    n.DeletionTimestamp != nil,
 		Kubelet:     n.Status.NodeInfo.KubeletVersion,

@@ -23,7 +23,7 @@ func aNode() *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: "c1", UID: "u1", Labels: map[string]string{controlPlaneLabel: "true", "old": "x"}, Annotations: map[string]string{"kept": "yes"}},
 		Spec:       corev1.NodeSpec{Unschedulable: true},
 		Status: corev1.NodeStatus{
-			NodeInfo:   corev1.NodeSystemInfo{MachineID: "m1", KubeletVersion: "v1.36.3+k0s"},
+			NodeInfo:   corev1.NodeSystemInfo{MachineID: "m1", BootID: "b1", KubeletVersion: "v1.36.3+k0s"},
 			Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}, {Type: corev1.NodeHostName, Address: "c1"}},
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
@@ -35,7 +35,7 @@ func TestNodesRead(t *testing.T) {
 	kube := fake.NewClientset(aNode())
 	nodes := kubeNodes{kube.CoreV1().Nodes()}
 	want := Node{
-		Name: "c1", UID: "u1", MachineID: "m1", Addresses: []string{"10.0.0.1", "c1"}, Ready: true, Cordoned: true, Controller: true, Kubelet: "v1.36.3+k0s",
+		Name: "c1", UID: "u1", MachineID: "m1", BootID: "b1", Addresses: []string{"10.0.0.1", "c1"}, Ready: true, Cordoned: true, Controller: true, Kubelet: "v1.36.3+k0s",
 		Labels: map[string]string{controlPlaneLabel: "true", "old": "x"}, Annotations: map[string]string{"kept": "yes"},
 	}
 	list, err := nodes.List(t.Context())

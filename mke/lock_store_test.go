@@ -171,20 +171,22 @@ func shift(l *coordinationv1.Lease, by time.Duration) *coordinationv1.Lease {
 	return l
 }
 
-func (c *leaseClient) Get(ctx context.Context, name string) (l *coordinationv1.Lease, err error) {
-	err = c.do(ctx, "get", name, func() (err error) { l, err = c.store.get(name); return err })
-	if err != nil {
+// What a late request finds goes to a variable of its own, which nobody reads.
+
+func (c *leaseClient) Get(ctx context.Context, name string) (*coordinationv1.Lease, error) {
+	var got *coordinationv1.Lease
+	if err := c.do(ctx, "get", name, func() (err error) { got, err = c.store.get(name); return err }); err != nil {
 		return nil, err
 	}
-	return shift(l, -c.offset), nil
+	return shift(got, -c.offset), nil
 }
 
-func (c *leaseClient) List(ctx context.Context) (all []coordinationv1.Lease, err error) {
-	err = c.do(ctx, "list", "", func() error {
-		all = nil
+func (c *leaseClient) List(ctx context.Context) ([]coordinationv1.Lease, error) {
+	var got []coordinationv1.Lease
+	err := c.do(ctx, "list", "", func() error {
 		for _, l := range c.store.leases {
 			if l.Labels[lockLabel] != "" {
-				all = append(all, *shift(l, -c.offset))
+				got = append(got, *shift(l, -c.offset))
 			}
 		}
 		return nil
@@ -192,20 +194,22 @@ func (c *leaseClient) List(ctx context.Context) (all []coordinationv1.Lease, err
 	if err != nil {
 		return nil, err
 	}
-	return all, nil
+	return got, nil
 }
 
-func (c *leaseClient) Create(ctx context.Context, l *coordinationv1.Lease) (got *coordinationv1.Lease, err error) {
-	err = c.do(ctx, "create", l.Name, func() (err error) { got, err = c.store.create(shift(l, c.offset)); return err })
-	if err != nil {
+func (c *leaseClient) Create(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	l = shift(l, c.offset)
+	var got *coordinationv1.Lease
+	if err := c.do(ctx, "create", l.Name, func() (err error) { got, err = c.store.create(l); return err }); err != nil {
 		return nil, err
 	}
 	return shift(got, -c.offset), nil
 }
 
-func (c *leaseClient) Update(ctx context.Context, l *coordinationv1.Lease) (got *coordinationv1.Lease, err error) {
-	err = c.do(ctx, "update", l.Name, func() (err error) { got, err = c.store.update(shift(l, c.offset)); return err })
-	if err != nil {
+func (c *leaseClient) Update(ctx context.Context, l *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	l = shift(l, c.offset)
+	var got *coordinationv1.Lease
+	if err := c.do(ctx, "update", l.Name, func() (err error) { got, err = c.store.update(l); return err }); err != nil {
 		return nil, err
 	}
 	return shift(got, -c.offset), nil
