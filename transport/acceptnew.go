@@ -18,9 +18,10 @@ type acceptNew struct {
 	mu   sync.Mutex // one writer at a time
 }
 
-// AcceptNew is [KnownHosts] of one file, except that the key of a host that the file does not know is accepted and added to it. A key that differs
-// from the known one is refused as ever. The file is made, mode 0600, if it is not there; its directory is, too. A line is added in one write, so that
-// several programs may share the file.
+// AcceptNew is [KnownHosts] of one file, except that the key of a host that the file does
+// not know is accepted and added to it. A key that differs from the known one is refused
+// as ever. The file is made, mode 0600, if it is not there; its directory is, too. A line
+// is added in one write, so that several programs may share the file.
 func AcceptNew(file string) (HostKeys, error) {
 	path, err := expandHome(file)
 	if err != nil {

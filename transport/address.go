@@ -12,8 +12,9 @@ import (
 // defaultPort is where SSH servers listen.
 const defaultPort = 22
 
-// splitAddress takes apart what a person writes as the address of a host: a name, an IP address, an IPv6 address with or without brackets, each
-// with or without a port. The port given apart has to agree with it; 0 means that none was given.
+// splitAddress takes apart what a person writes as the address of a host: a name, an IP
+// address, an IPv6 address with or without brackets, each with or without a port. The
+// port given apart has to agree with it; 0 means that none was given.
 func splitAddress(address string, port int) (host string, _ int, err error) {
 	if address == "" {
 		return "", 0, errors.New("there is no address")

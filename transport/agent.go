@@ -31,7 +31,8 @@ func dialAgent(ctx context.Context, socket string) (*agentConn, error) {
 
 func (a *agentConn) close() { _ = a.conn.Close() }
 
-// signers returns the agent's keys. An agent may keep us waiting, for a person for example, so the context cuts it off.
+// signers returns the agent's keys. An agent may keep us waiting, for a person for
+// example, so the context cuts it off.
 func (a *agentConn) signers(ctx context.Context) ([]ssh.Signer, error) {
 	stop := context.AfterFunc(ctx, a.close)
 	signers, err := a.agent.Signers()

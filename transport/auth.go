@@ -29,7 +29,8 @@ func expandHome(path string) (string, error) {
 	return filepath.Join(home, path[1:]), nil
 }
 
-// A keyring remembers the encrypted keys that it opened, and those that it failed to: nobody wants to be asked again for every host.
+// A keyring remembers the encrypted keys that it opened, and those that it failed to:
+// nobody wants to be asked again for every host.
 type keyring struct {
 	mu   sync.Mutex
 	keys map[string]*opened
@@ -105,7 +106,8 @@ func (k *keyring) fromFile(ctx context.Context, a Auth) ([]ssh.Signer, func(), e
 	return signers, done, nil
 }
 
-// publicOf finds the public half of a key that could not be used as it is, and says whether the reason is that it is encrypted.
+// publicOf finds the public half of a key that could not be used as it is, and says
+// whether the reason is that it is encrypted.
 func publicOf(path string, data []byte, err error) (public ssh.PublicKey, encrypted bool) {
 	if missing, ok := errors.AsType[*ssh.PassphraseMissingError](err); ok {
 		encrypted, public = true, missing.PublicKey
@@ -144,7 +146,8 @@ func (k *keyring) locked(ctx context.Context, a Auth, path string, data []byte, 
 	return signer, func() {}, err
 }
 
-// open decrypts a key, asking for its passphrase once however many hosts are dialed at the same time.
+// open decrypts a key, asking for its passphrase once however many hosts are dialed at
+// the same time.
 func (k *keyring) open(ctx context.Context, path string, data []byte, ask func(context.Context, string) ([]byte, error)) (ssh.Signer, error) {
 	k.mu.Lock()
 	o, ok := k.keys[path]
@@ -181,7 +184,8 @@ func (k *keyring) open(ctx context.Context, path string, data []byte, ask func(c
 	return o.signer, o.err
 }
 
-// certBeside returns the signer for the certificate that lies beside a key, or nil if there is none.
+// certBeside returns the signer for the certificate that lies beside a key, or nil if
+// there is none.
 func certBeside(path string, signer ssh.Signer) (ssh.Signer, error) {
 	name := strings.TrimSuffix(path, ".pub") + "-cert.pub"
 	data, err := os.ReadFile(name)

@@ -183,7 +183,8 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// A key that is given is the only one offered; of an agent's, no more than a server bears. The error says how many were tried.
+// A key that is given is the only one offered; of an agent's, no more than a server
+// bears. The error says how many were tried.
 func TestOffers(t *testing.T) {
 	var tried atomic.Int32
 	s := &transporttest.Server{MaxAuthTries: 20, Authorize: func(string, ssh.PublicKey) bool { tried.Add(1); return false }}

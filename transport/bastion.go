@@ -39,7 +39,8 @@ func (d *Dialer) through(ctx context.Context, cfg Config) (*bastion, error) {
 	return b, nil
 }
 
-// join finds the bastion for cfg or begins to dial it. Dialing goes on for as long as someone waits for it, even if the first who did has given up.
+// join finds the bastion for cfg or begins to dial it. Dialing goes on for as long as
+// someone waits for it, even if the first who did has given up.
 func (d *Dialer) join(ctx context.Context, cfg Config) (*bastion, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -92,7 +93,8 @@ func (b *bastion) useless() bool {
 	}
 }
 
-// leave is called by whoever is done with b. A connection stays for the next host, until the Dialer is closed; a dial that nobody waits for does not.
+// leave is called by whoever is done with b. A connection stays for the next host, until
+// the Dialer is closed; a dial that nobody waits for does not.
 func (d *Dialer) leave(b *bastion) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,7 +110,8 @@ func (d *Dialer) leave(b *bastion) {
 	}
 }
 
-// sameConfig reports whether two hosts' bastions are one: the same place, user, keys and idea of its host key, all the way.
+// sameConfig reports whether two hosts' bastions are one: the same place, user, keys and
+// idea of its host key, all the way.
 func sameConfig(a, b *Config) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -121,7 +124,8 @@ func sameConfig(a, b *Config) bool {
 		sameConfig(a.Bastion, b.Bastion)
 }
 
-// sameHostKeys reports whether two policies are one. Nothing is known of those that others bring, so they are not shared.
+// sameHostKeys reports whether two policies are one. Nothing is known of those that
+// others bring, so they are not shared.
 func sameHostKeys(a, b HostKeys) bool {
 	switch a := a.(type) {
 	case *knownHosts:

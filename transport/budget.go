@@ -16,7 +16,8 @@ type budget struct {
 
 func newBudget(limit int) *budget { return &budget{limit: limit} }
 
-// acquire takes one, waiting for it until ctx or closed ends; it reports whether it did. What was taken is given back with release.
+// acquire takes one, waiting for it until ctx or closed ends; it reports whether it did.
+// What was taken is given back with release.
 func (b *budget) acquire(ctx context.Context, closed <-chan struct{}) bool {
 	b.mu.Lock()
 	if b.used < b.limit && len(b.waiting) == 0 {
@@ -52,8 +53,9 @@ func (b *budget) release() {
 	b.serve()
 }
 
-// lower notes that one fewer is to be had than were used: the caller holds one that it could not use, and gives it back. It reports whether others are
-// in use, so that waiting has a point.
+// lower notes that one fewer is to be had than were used: the caller holds one that it
+// could not use, and gives it back. It reports whether others are in use, so that waiting
+// has a point.
 func (b *budget) lower() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

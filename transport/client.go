@@ -84,7 +84,8 @@ func (c *Client) ended() error {
 	return fmt.Errorf("%s: %w: %w", c, ErrConnectionLost, c.cause)
 }
 
-// over reports whether the connection has ended. An operation that failed on it may know a moment earlier.
+// over reports whether the connection has ended. An operation that failed on it may know
+// a moment earlier.
 func (c *Client) over(patience time.Duration) bool {
 	select {
 	case <-c.dead:
@@ -94,8 +95,9 @@ func (c *Client) over(patience time.Duration) bool {
 	}
 }
 
-// keepAlive probes a peer that says nothing, and ends the connection if it goes on saying nothing. The probe waits in a goroutine of its own, because
-// a stalled link keeps it waiting.
+// keepAlive probes a peer that says nothing, and ends the connection if it goes on saying
+// nothing. The probe waits in a goroutine of its own, because a stalled link keeps it
+// waiting.
 func (c *Client) keepAlive(every time.Duration) {
 	var probing atomic.Bool
 	var heard int64 // when something arrived that was taken note of

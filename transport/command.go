@@ -15,8 +15,9 @@ const longArg = 160
 // scriptName begins the first line of a script that wants to be shown by a name.
 const scriptName = "# mkesdk: "
 
-// String shows the command as one would type it, secrets masked. A script, that is an argument of several lines, is shown by its first line and its
-// size, or by its name if the first line is "# mkesdk: name"; a long argument is shortened alike.
+// String shows the command as one would type it, secrets masked. A script, that is an
+// argument of several lines, is shown by its first line and its size, or by its name if
+// the first line is "# mkesdk: name"; a long argument is shortened alike.
 func (c Command) String() string {
 	m := newMask(c.Secrets)
 	words := make([]string, 0, len(c.Args)+1)

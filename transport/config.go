@@ -29,14 +29,17 @@ type Config struct {
 	User    string // login name
 	Auth    Auth   // how to prove who we are
 
-	// HostKeys says how the host proves who it is. It is asked for the configured address and port, also behind a bastion.
+	// HostKeys says how the host proves who it is. It is asked for the configured address
+	// and port, also behind a bastion.
 	HostKeys HostKeys
 
-	// SudoPassword is asked, once for a connection, when sudo wants a password. If it is nil and sudo wants one, commands fail with
-	// ErrSudoPassword. The password is kept in memory until the connection is closed, and goes to sudo's standard input only.
+	// SudoPassword is asked, once for a connection, when sudo wants a password. If it is
+	// nil and sudo wants one, commands fail with ErrSudoPassword. The password is kept in
+	// memory until the connection is closed, and goes to sudo's standard input only.
 	SudoPassword func(ctx context.Context) (string, error)
 
-	// Bastion is the hop in front of the host, if there is one. It may have one itself. Each hop has its own address, user, keys and host keys.
+	// Bastion is the hop in front of the host, if there is one. It may have one itself.
+	// Each hop has its own address, user, keys and host keys.
 	Bastion *Config
 
 	DialTimeout time.Duration // bounds connecting to and authenticating with this hop, unless the context ends before; 30 seconds if zero
@@ -45,18 +48,23 @@ type Config struct {
 
 // Auth says which keys are offered to a host. At least one field is to be set.
 type Auth struct {
-	// KeyFile is a private key in the formats of OpenSSH, or a public key whose private half the agent holds. "~/" is the home directory of whoever
-	// runs this program. A certificate is used if it lies beside as KeyFile-cert.pub. A key given so is the only one offered.
+	// KeyFile is a private key in the formats of OpenSSH, or a public key whose private
+	// half the agent holds. "~/" is the home directory of whoever runs this program. A
+	// certificate is used if it lies beside as KeyFile-cert.pub. A key given so is the
+	// only one offered.
 	KeyFile string
 
-	// Passphrase is asked for the passphrase of an encrypted KeyFile, once for each file and Dialer, unless the agent holds the key.
+	// Passphrase is asked for the passphrase of an encrypted KeyFile, once for each file
+	// and Dialer, unless the agent holds the key.
 	Passphrase func(ctx context.Context, file string) ([]byte, error)
 
-	// Signers are keys that the caller has loaded. If set, they are the only ones offered, beside KeyFile's.
+	// Signers are keys that the caller has loaded. If set, they are the only ones
+	// offered, beside KeyFile's.
 	Signers []ssh.Signer
 
-	// AgentSocket is the socket of an SSH agent; programs usually pass $SSH_AUTH_SOCK. Its keys are offered if neither KeyFile nor Signers is set, six
-	// at most, because servers disconnect after that many.
+	// AgentSocket is the socket of an SSH agent; programs usually pass $SSH_AUTH_SOCK.
+	// Its keys are offered if neither KeyFile nor Signers is set, six at most, because
+	// servers disconnect after that many.
 	AgentSocket string
 }
 

@@ -24,7 +24,8 @@ const (
 // A dialFunc connects to addr.
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// connect makes one hop. A server that has too many connections waiting to authenticate (MaxStartups) closes some without a word; those are tried again.
+// connect makes one hop. A server that has too many connections waiting to authenticate
+// (MaxStartups) closes some without a word; those are tried again.
 func connect(ctx context.Context, h hop, dial dialFunc, keys *keyring) (*watched, *ssh.Client, error) {
 	signers, done, err := keys.signers(ctx, h.Auth)
 	if err != nil {

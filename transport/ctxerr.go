@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// ctxErr returns why a context has ended, in a way that matches both its cause and context.Canceled or context.DeadlineExceeded.
+// ctxErr returns why a context has ended, in a way that matches both its cause and
+// context.Canceled or context.DeadlineExceeded.
 func ctxErr(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == err || err == nil { // the very same, not one that wraps it

@@ -8,16 +8,19 @@ import (
 	"sync"
 )
 
-// A Dialer makes connections that share what they can: one connection to each bastion, and each passphrase asked for once. The zero Dialer is ready for
-// use. Its fields are not to be changed once it is in use.
+// A Dialer makes connections that share what they can: one connection to each bastion,
+// and each passphrase asked for once. The zero Dialer is ready for use. Its fields are
+// not to be changed once it is in use.
 type Dialer struct {
-	// NetDial replaces the connection to the first hop; a net.Dialer's if nil. It is to return when ctx ends.
+	// NetDial replaces the connection to the first hop; a net.Dialer's if nil. It is to
+	// return when ctx ends.
 	NetDial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	MaxPerBastion int // hosts behind one bastion that are dialed at the same time; 8 if zero
 	MaxSessions   int // commands that run at the same time on one connection; 8 if zero
 
-	// Trace is called after each command with what came of it. It is called from many goroutines, and delays the command's caller.
+	// Trace is called after each command with what came of it. It is called from many
+	// goroutines, and delays the command's caller.
 	Trace func(Call)
 
 	mu       sync.Mutex
@@ -26,8 +29,9 @@ type Dialer struct {
 	bastions []*bastion
 }
 
-// Dial connects to the host that cfg names, through its bastions if it has some. A host that is refused says why: the error matches [ErrAuth] or
-// [ErrHostKey]; after any other error it may be tried again.
+// Dial connects to the host that cfg names, through its bastions if it has some. A host
+// that is refused says why: the error matches [ErrAuth] or [ErrHostKey]; after any other
+// error it may be tried again.
 func (d *Dialer) Dial(ctx context.Context, cfg Config) (*Client, error) {
 	if d.MaxPerBastion < 0 || d.MaxSessions < 0 {
 		return nil, fmt.Errorf("dial: MaxPerBastion %d and MaxSessions %d are not to be negative", d.MaxPerBastion, d.MaxSessions)
@@ -80,7 +84,8 @@ func (d *Dialer) dial(ctx context.Context, cfg Config) (*Client, error) {
 	return newClient(h, wire, conn, sessions, d.Trace, done), nil
 }
 
-// Close ends the connections to bastions, and so those that were made through them. The others belong to whoever dialed them.
+// Close ends the connections to bastions, and so those that were made through them. The
+// others belong to whoever dialed them.
 func (d *Dialer) Close() error {
 	d.mu.Lock()
 	d.closed = true
@@ -98,7 +103,8 @@ func (d *Dialer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Dial connects to the host that cfg names, with a bastion of its own if it needs one. Use a [Dialer] for several hosts.
+// Dial connects to the host that cfg names, with a bastion of its own if it needs one.
+// Use a [Dialer] for several hosts.
 func Dial(ctx context.Context, cfg Config) (*Client, error) {
 	d := &Dialer{}
 	c, err := d.Dial(ctx, cfg)

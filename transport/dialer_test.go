@@ -16,7 +16,8 @@ import (
 	"github.com/mkesdk/mkesdk/transport/transporttest"
 )
 
-// One connection to a bastion serves all hosts behind it, dialed in parallel or one after the other.
+// One connection to a bastion serves all hosts behind it, dialed in parallel or one after
+// the other.
 func TestSharedBastion(t *testing.T) {
 	var dials, most, now atomic.Int32
 	front := &transporttest.Server{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -150,7 +151,8 @@ func TestHopsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A server that has too many to authenticate closes connections without a word. They are tried again.
+// A server that has too many to authenticate closes connections without a word. They are
+// tried again.
 func TestMaxStartups(t *testing.T) {
 	s := &transporttest.Server{MaxStartups: 2}
 	cfg := serve(t, s)
@@ -187,7 +189,8 @@ func TestMaxStartupsOpenSSH(t *testing.T) {
 	}
 }
 
-// One who gives up waiting for a bastion does not spoil it for the others, and the last one who does ends it.
+// One who gives up waiting for a bastion does not spoil it for the others, and the last
+// one who does ends it.
 func TestBastionWaiters(t *testing.T) {
 	noLeak(t, func() {
 		release := make(chan struct{})

@@ -13,7 +13,8 @@ import (
 	"github.com/mkesdk/mkesdk/transport/internal/script"
 )
 
-// Output runs cmd and returns what it wrote to its standard output, less the final newline. If cmd.Stdout is set it gets a copy.
+// Output runs cmd and returns what it wrote to its standard output, less the final
+// newline. If cmd.Stdout is set it gets a copy.
 func Output(ctx context.Context, c Conn, cmd Command) (string, error) {
 	var b bytes.Buffer
 	if cmd.Stdout != nil {
@@ -25,8 +26,8 @@ func Output(ctx context.Context, c Conn, cmd Command) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// ReadFile returns the content of a file of the host, read as root. The error matches [fs.ErrNotExist] if there is no such file. See [Open] for large
-// files.
+// ReadFile returns the content of a file of the host, read as root. The error matches
+// [fs.ErrNotExist] if there is no such file. See [Open] for large files.
 func ReadFile(ctx context.Context, c Conn, name string) ([]byte, error) {
 	if err := checkName("read", name); err != nil {
 		return nil, err
@@ -39,8 +40,9 @@ func ReadFile(ctx context.Context, c Conn, name string) ([]byte, error) {
 	return b.Bytes()[1:], nil
 }
 
-// Open opens a file of the host as root. The error matches [fs.ErrNotExist] if there is no such file. What is read streams from the host; a Read that
-// returns io.EOF has seen the whole file. Close ends the transfer, and so does ctx.
+// Open opens a file of the host as root. The error matches [fs.ErrNotExist] if there is
+// no such file. What is read streams from the host; a Read that returns io.EOF has seen
+// the whole file. Close ends the transfer, and so does ctx.
 func Open(ctx context.Context, c Conn, name string) (io.ReadCloser, error) {
 	if err := checkName("open", name); err != nil {
 		return nil, err

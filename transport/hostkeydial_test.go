@@ -48,7 +48,8 @@ func TestHostKeyAlgorithms(t *testing.T) {
 	}
 }
 
-// Each hop is checked under its configured name, with its own policy; behind a bastion too a changed key is noticed.
+// Each hop is checked under its configured name, with its own policy; behind a bastion
+// too a changed key is noticed.
 func TestHostKeyBehindBastion(t *testing.T) {
 	bastion, one, two := serve(t, &transporttest.Server{}), serve(t, &transporttest.Server{}), serve(t, &transporttest.Server{})
 	file := filepath.Join(t.TempDir(), "known_hosts")

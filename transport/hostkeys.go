@@ -8,17 +8,20 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// HostKeys says which keys a host may have. An implementation is safe for use by several goroutines. Hosts share the connection to a bastion only if its
-// HostKeys was made by this package, since nothing is known of others.
+// HostKeys says which keys a host may have. An implementation is safe for use by several
+// goroutines. Hosts share the connection to a bastion only if its HostKeys was made by
+// this package, since nothing is known of others.
 type HostKeys interface {
-	// Algorithms returns the host key algorithms to ask addr for first, in order of preference; none if nothing is known.
+	// Algorithms returns the host key algorithms to ask addr for first, in order of
+	// preference; none if nothing is known.
 	Algorithms(addr string) []string
 
 	// Check returns nil if key is the one of addr, and a *[HostKeyError] if it is not.
 	Check(addr string, key ssh.PublicKey) error
 }
 
-// A HostKeyError says that a host showed a key that is not known to be its own. It matches [ErrHostKey].
+// A HostKeyError says that a host showed a key that is not known to be its own. It
+// matches [ErrHostKey].
 type HostKeyError struct {
 	Host    string   // the configured host:port
 	Got     string   // the fingerprint of the key that the host showed, as ssh-keygen -l prints it
@@ -63,7 +66,8 @@ func Pinned(keys ...ssh.PublicKey) HostKeys {
 	return p
 }
 
-// PinnedFingerprint accepts keys whose SHA-256 fingerprint, written as ssh-keygen -l prints it, is one of the given.
+// PinnedFingerprint accepts keys whose SHA-256 fingerprint, written as ssh-keygen -l
+// prints it, is one of the given.
 func PinnedFingerprint(fingerprints ...string) (HostKeys, error) {
 	p := &pinned{}
 	for _, f := range fingerprints {
@@ -100,7 +104,8 @@ func (p *pinned) Check(addr string, key ssh.PublicKey) error {
 // anyKey accepts every key.
 type anyKey struct{ _ byte }
 
-// InsecureIgnoreHostKey accepts whatever key a host shows, and so whoever answers for it. It is for throw-away machines.
+// InsecureIgnoreHostKey accepts whatever key a host shows, and so whoever answers for it.
+// It is for throw-away machines.
 func InsecureIgnoreHostKey() HostKeys { return &anyKey{} }
 
 // Algorithms has no preference.
@@ -117,8 +122,8 @@ func algorithmsOf(key ssh.PublicKey) []string {
 	return []string{key.Type()}
 }
 
-// offer puts the preferred algorithms in front of all that are supported: a host that has changed its kind of key is to be told from one that
-// speaks none of ours.
+// offer puts the preferred algorithms in front of all that are supported: a host that has
+// changed its kind of key is to be told from one that speaks none of ours.
 func offer(preferred []string) []string {
 	supported := ssh.SupportedAlgorithms().HostKeys
 	var algos []string

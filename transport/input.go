@@ -7,8 +7,9 @@ import (
 	"io"
 )
 
-// pumpInput carries the caller's standard input to the command. Where sudo may ask for a password it waits until the program runs, so that sudo cannot
-// take the input for one, nor the program the password for input.
+// pumpInput carries the caller's standard input to the command. Where sudo may ask for a
+// password it waits until the program runs, so that sudo cannot take the input for one,
+// nor the program the password for input.
 func (s *session) pumpInput() {
 	defer close(s.inputEnd)
 	if s.err.prompt != "" {
@@ -51,7 +52,8 @@ func (s *session) pumpInput() {
 	}
 }
 
-// askPassword answers sudo. It is called with each prompt: the first is answered, the second means that the answer was wrong.
+// askPassword answers sudo. It is called with each prompt: the first is answered, the
+// second means that the answer was wrong.
 func (s *session) askPassword(ctx context.Context) {
 	s.mu.Lock()
 	s.asked++
@@ -82,7 +84,8 @@ func (s *session) askPassword(ctx context.Context) {
 	}()
 }
 
-// settleSudo ends our turn with the password, if we have it. After the last call no turn is taken any more.
+// settleSudo ends our turn with the password, if we have it. After the last call no turn
+// is taken any more.
 func (s *session) settleSudo(refused error, last bool) {
 	s.mu.Lock()
 	turn := s.turn

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Algorithms returns the kinds of key that are known for addr, certificates first where an authority is known.
+// Algorithms returns the kinds of key that are known for addr, certificates first where
+// an authority is known.
 func (k *knownHosts) Algorithms(addr string) []string {
 	names := namesOf(addr)
 	var certs, plain []string

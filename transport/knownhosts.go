@@ -38,9 +38,11 @@ type hostPattern struct {
 	salt, hash []byte // instead of text
 }
 
-// KnownHosts accepts the keys that files in the format of OpenSSH's known_hosts list: hashed names, [host]:port, lists, wildcards, negation,
-// @cert-authority and @revoked. The files are read once, now. A line that cannot be read is passed over, as OpenSSH does, and named in the error if a
-// host turns out to be unknown. A leading "~/" is the home directory of whoever runs this program.
+// KnownHosts accepts the keys that files in the format of OpenSSH's known_hosts list:
+// hashed names, [host]:port, lists, wildcards, negation, @cert-authority and @revoked.
+// The files are read once, now. A line that cannot be read is passed over, as OpenSSH
+// does, and named in the error if a host turns out to be unknown. A leading "~/" is the
+// home directory of whoever runs this program.
 func KnownHosts(files ...string) (HostKeys, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("known hosts: no file is given")
@@ -113,7 +115,8 @@ func parsePattern(s string) (p hostPattern, ok bool) {
 	return p, s != "" && !strings.HasPrefix(s, "|")
 }
 
-// canonicalName writes the IP address in s, if it is one, in the one way that addresses are compared in.
+// canonicalName writes the IP address in s, if it is one, in the one way that addresses
+// are compared in.
 func canonicalName(s string) string {
 	if ip, err := netip.ParseAddr(strings.Trim(s, "[]")); err == nil {
 		return ip.String()

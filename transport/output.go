@@ -14,7 +14,8 @@ const (
 	noiseSize = 16 << 10 // kept of what comes before a command starts
 )
 
-// An output takes one stream of a command: it drops what login scripts wrote before the mark, hands on what follows, and keeps the tail.
+// An output takes one stream of a command: it drops what login scripts wrote before the
+// mark, hands on what follows, and keeps the tail.
 type output struct {
 	mark    string
 	prompt  string // of sudo; looked for before the mark
@@ -106,7 +107,8 @@ func (o *output) show(text []byte, cut bool) string {
 	if !cut {
 		return o.mask.apply(string(text))
 	}
-	// A secret that began before the kept text has its rest within the first bytes, which are dropped after masking what is whole.
+	// A secret that began before the kept text has its rest within the first bytes, which
+	// are dropped after masking what is whole.
 	drop := min(o.mask.longest, len(text))
 	head := o.mask.spans(string(text))
 	for _, s := range head {
@@ -124,7 +126,8 @@ func (o *output) hide(secret string) {
 	o.mask = newMask(append(slices.Clone(o.mask.secrets), secret))
 }
 
-// asks reports whether what came before the mark ends in a question that has stood for a while, and takes it out.
+// asks reports whether what came before the mark ends in a question that has stood for a
+// while, and takes it out.
 func (o *output) asks(since time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,7 +148,8 @@ func (o *output) quiet() time.Duration {
 	return time.Since(o.last)
 }
 
-// detach makes sure that nothing more is written to the caller's writer. It gives up after a while if a Write does not return.
+// detach makes sure that nothing more is written to the caller's writer. It gives up
+// after a while if a Write does not return.
 func (o *output) detach(patience time.Duration) {
 	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		if o.mu.TryLock() {

@@ -8,7 +8,8 @@ import (
 // masked is shown instead of a secret.
 const masked = "******"
 
-// shortLine is the length below which a line of a secret of several lines is not masked on its own: it would be found everywhere.
+// shortLine is the length below which a line of a secret of several lines is not masked
+// on its own: it would be found everywhere.
 const shortLine = 8
 
 // A mask hides secrets in what is shown.
@@ -17,7 +18,8 @@ type mask struct {
 	longest int
 }
 
-// newMask makes a mask for secrets and, since programs complain line by line, for the lines of those that have several.
+// newMask makes a mask for secrets and, since programs complain line by line, for the
+// lines of those that have several.
 func newMask(secrets []string) mask {
 	var m mask
 	add := func(s string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/mkesdk/mkesdk/transport/internal/shell"
 )
 
-// Run runs cmd on the host under /bin/sh, whatever the user's login shell is. Sudo asks for a password only if it needs one and Config.SudoPassword is
-// set.
+// Run runs cmd on the host under /bin/sh, whatever the user's login shell is. Sudo asks
+// for a password only if it needs one and Config.SudoPassword is set.
 func (c *Client) Run(ctx context.Context, cmd Command) error {
 	start := time.Now()
 	s := newSession(c, cmd)
@@ -115,8 +115,9 @@ const (
 	heldOutput = 2 * time.Second        // of silence after which something else is taken to hold the output open
 )
 
-// await waits until the command and its output have ended. A process that the command left behind may hold the output open for ever: it is not waited
-// for, once the host has answered that everything before has been sent.
+// await waits until the command and its output have ended. A process that the command
+// left behind may hold the output open for ever: it is not waited for, once the host has
+// answered that everything before has been sent.
 func (s *session) await(ctx context.Context, drained <-chan struct{}) error {
 	exited := s.exited
 	var asks, tick <-chan time.Time

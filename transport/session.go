@@ -69,7 +69,8 @@ func (s *session) begin() {
 // openTries bounds how often a session is asked for when none of ours runs.
 const openTries = 6
 
-// open opens a session channel. A server that is at its limit refuses; then the budget shrinks to what it allows and we wait for one of ours to end.
+// open opens a session channel. A server that is at its limit refuses; then the budget
+// shrinks to what it allows and we wait for one of ours to end.
 func (s *session) open(ctx context.Context) error {
 	alone := 0
 	for {
@@ -104,8 +105,9 @@ func (s *session) open(ctx context.Context) error {
 	}
 }
 
-// close ends the channel, and gives its place in the budget back once the host has done so too. A command that has not ended is told to: most servers
-// leave one running whose channel is closed, until it writes something.
+// close ends the channel, and gives its place in the budget back once the host has done
+// so too. A command that has not ended is told to: most servers leave one running whose
+// channel is closed, until it writes something.
 func (s *session) close() {
 	s.settleSudo(nil, true)
 	go func() {
@@ -183,7 +185,8 @@ func (s *session) exitStatus() (status int, signal string, known bool) {
 	return s.status, s.signal, s.known
 }
 
-// pumpOutputs carries what the command writes. The result is closed when both its outputs have ended.
+// pumpOutputs carries what the command writes. The result is closed when both its outputs
+// have ended.
 func (s *session) pumpOutputs() <-chan struct{} {
 	var wg sync.WaitGroup
 	pump := func(r io.Reader, o *output, name string) {

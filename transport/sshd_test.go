@@ -18,7 +18,8 @@ import (
 	"github.com/mkesdk/mkesdk/transport"
 )
 
-// openSSH runs a real sshd on the loopback, with more lines of configuration, for as long as the test does. It skips the test where there is none.
+// openSSH runs a real sshd on the loopback, with more lines of configuration, for as long
+// as the test does. It skips the test where there is none.
 func openSSH(t *testing.T, more ...string) transport.Config {
 	t.Helper()
 	sshd := ""
@@ -117,7 +118,8 @@ func newKeyFile(t testing.TB, name, passphrase string) ssh.Signer {
 	return signer
 }
 
-// fakeSudo makes a directory with a sudo that wants a password, if one is given, and with an id that believes it. It writes what it is asked to log.
+// fakeSudo makes a directory with a sudo that wants a password, if one is given, and with
+// an id that believes it. It writes what it is asked to log.
 func fakeSudo(t *testing.T, script string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// A sudoAuth knows a host's sudo password. Commands that sudo asks for it take turns: a wrong password is then tried once and not once for each
-// command, which would lock the account.
+// A sudoAuth knows a host's sudo password. Commands that sudo asks for it take turns: a
+// wrong password is then tried once and not once for each command, which would lock the
+// account.
 type sudoAuth struct {
 	turn     chan struct{} // holds one token; whoever has it may touch what follows
 	password string
@@ -22,7 +23,8 @@ func newSudoAuth() sudoAuth {
 	return a
 }
 
-// take waits for its turn and returns the password. Without an error, the caller ends the turn with settle.
+// take waits for its turn and returns the password. Without an error, the caller ends the
+// turn with settle.
 func (a *sudoAuth) take(ctx context.Context, ask func(context.Context) (string, error)) (string, error) {
 	select {
 	case <-a.turn:
@@ -57,8 +59,8 @@ func (a *sudoAuth) settle(refused error) {
 // errWrongPassword is what a second question for the password means.
 var errWrongPassword = fmt.Errorf("%w: the one given is wrong, and is not tried again", ErrSudoPassword)
 
-// sudoSays maps what sudo prints to errors, first match first. The texts are those of sudo and of sudo-rs, in English because commands run with
-// LC_ALL=C.
+// sudoSays maps what sudo prints to errors, first match first. The texts are those of
+// sudo and of sudo-rs, in English because commands run with LC_ALL=C.
 func sudoSays() []sudoText {
 	return []sudoText{
 		{"you must have a tty", ErrSudoTTY},

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A watched connection remembers when something last arrived, and whether the peer ever said that it speaks SSH.
+// A watched connection remembers when something last arrived, and whether the peer ever
+// said that it speaks SSH.
 type watched struct {
 	net.Conn
 	start time.Time
@@ -49,14 +50,17 @@ func (w *watched) silence() time.Duration {
 	return time.Since(w.start) - time.Duration(w.last.Load())
 }
 
-// A tunnel is one end of a connection through an SSH channel. Channels know no deadlines, and closing one waits for the peer; so what a caller gets is
-// a pipe, which does neither, and two goroutines carry its bytes. They end when either side closes, or the SSH connection ends.
+// A tunnel is one end of a connection through an SSH channel. Channels know no deadlines,
+// and closing one waits for the peer; so what a caller gets is a pipe, which does
+// neither, and two goroutines carry its bytes. They end when either side closes, or the
+// SSH connection ends.
 type tunnel struct {
 	net.Conn
 	local, remote net.Addr
 }
 
-// openTunnel makes a tunnel of an open channel to addr. It calls done when nothing is carried any more.
+// openTunnel makes a tunnel of an open channel to addr. It calls done when nothing is
+// carried any more.
 func openTunnel(ch net.Conn, local, remote net.Addr, done func()) *tunnel {
 	ours, theirs := net.Pipe()
 	ended := make(chan struct{}, 2)

@@ -15,7 +15,8 @@ import (
 	"github.com/mkesdk/mkesdk/transport/internal/script"
 )
 
-// verifyFrom is the size in bytes from which a file is read back on the host without being asked for.
+// verifyFrom is the size in bytes from which a file is read back on the host without
+// being asked for.
 const verifyFrom = 1 << 20
 
 // FileOptions say how [WriteFile] leaves a file.
@@ -23,7 +24,8 @@ type FileOptions struct {
 	Mode  fs.FileMode // permission bits, setuid, setgid and sticky; 0600 if zero
 	Owner string      // user, user:group or :group, as chown takes it; root if empty
 
-	// SHA256 is the digest, in hexadecimal, that the content must have. Content of other digest is not put in place.
+	// SHA256 is the digest, in hexadecimal, that the content must have. Content of other
+	// digest is not put in place.
 	SHA256 string
 
 	// Size is how many bytes the content must have, if it is known. It is not needed.
@@ -33,10 +35,13 @@ type FileOptions struct {
 	Progress func(done int64)
 }
 
-// WriteFile puts what it reads from r into a file of the host, as root. A reader of the file sees the old content or the new, never a part: the content
-// goes to a temporary file beside it, ".<base>.mkesdk.<process>-<random>", that is flushed to the disk and then renamed. A symbolic link of that name is
-// replaced. A file of 1 MiB or more, or with a SHA256 in o, is read back on the host before it takes the name. Content that ends early, because r fails or
-// the connection does, changes nothing; what it leaves behind the next WriteFile of that file removes.
+// WriteFile puts what it reads from r into a file of the host, as root. A reader of the
+// file sees the old content or the new, never a part: the content goes to a temporary
+// file beside it, ".<base>.mkesdk.<process>-<random>", that is flushed to the disk and
+// then renamed. A symbolic link of that name is replaced. A file of 1 MiB or more, or
+// with a SHA256 in o, is read back on the host before it takes the name. Content that
+// ends early, because r fails or the connection does, changes nothing; what it leaves
+// behind the next WriteFile of that file removes.
 func WriteFile(ctx context.Context, c Conn, name string, r io.Reader, o FileOptions) error {
 	fail := func(err error) error { return fmt.Errorf("write %s: %w", name, err) }
 	if err := checkName("write", name); err != nil {

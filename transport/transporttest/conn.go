@@ -15,9 +15,11 @@ import (
 // prompt is how soon an operation returns when it is cut off, with some room for a busy machine.
 const prompt = 500 * time.Millisecond
 
-// TestConn checks that a Conn keeps the promises of [transport.Conn]. Each call of dial makes a connection to a host on which /bin/sh, cat, printf, sleep and
-// the like run, where root can be become, and whose loopback is this machine's, so that what the test listens on can be dialed. The directory is an absolute
-// one on the host, where files may be made.
+// TestConn checks that a Conn keeps the promises of [transport.Conn]. Each call of dial
+// makes a connection to a host on which /bin/sh, cat, printf, sleep and the like run,
+// where root can be become, and whose loopback is this machine's, so that what the test
+// listens on can be dialed. The directory is an absolute one on the host, where files may
+// be made.
 func TestConn(t *testing.T, dir string, dial func(t *testing.T) transport.Conn) {
 	for _, test := range []struct {
 		name string

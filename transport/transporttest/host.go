@@ -14,8 +14,10 @@ import (
 	"github.com/mkesdk/mkesdk/transport"
 )
 
-// A Host is a fake host. It keeps files in memory, which [transport.ReadFile] and [transport.WriteFile] find without further ado, and answers commands with
-// the handlers it was given. A command that no handler takes fails the test, so that a misspelt command cannot pass unseen.
+// A Host is a fake host. It keeps files in memory, which [transport.ReadFile] and
+// [transport.WriteFile] find without further ado, and answers commands with the handlers
+// it was given. A command that no handler takes fails the test, so that a misspelt
+// command cannot pass unseen.
 type Host struct {
 	t    testing.TB
 	name string
@@ -40,8 +42,9 @@ type File struct {
 	Owner string // as WriteFile was given it; empty for root
 }
 
-// A Handler answers a command. It reads cmd.Stdin, writes cmd.Stdout and cmd.Stderr, which are never nil, and returns nil or what Exit makes; any other
-// error stands for a connection that broke. It is called from several goroutines at once if the Conn is.
+// A Handler answers a command. It reads cmd.Stdin, writes cmd.Stdout and cmd.Stderr,
+// which are never nil, and returns nil or what Exit makes; any other error stands for a
+// connection that broke. It is called from several goroutines at once if the Conn is.
 type Handler func(ctx context.Context, cmd transport.Command) error
 
 type handler struct {
@@ -61,8 +64,9 @@ type exitStatus int
 
 func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// Handle makes f answer the commands whose first arguments are prefix; all commands if there is none. Of several handlers that fit, the one with the
-// longest prefix answers, and of those the one that came last.
+// Handle makes f answer the commands whose first arguments are prefix; all commands if
+// there is none. Of several handlers that fit, the one with the longest prefix answers,
+// and of those the one that came last.
 func (h *Host) Handle(f Handler, prefix ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,14 +81,16 @@ func (h *Host) Answer(stdout string, prefix ...string) {
 	}, prefix...)
 }
 
-// HandleFile makes f called before a file is read or written, that is with op "read" or "write"; an error of it, such as Exit makes, is the outcome.
+// HandleFile makes f called before a file is read or written, that is with op "read" or
+// "write"; an error of it, such as Exit makes, is the outcome.
 func (h *Host) HandleFile(f func(op, name string) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onFile = f
 }
 
-// HandleDial makes f open the connections that Dial asks for. Without one, every connection is refused.
+// HandleDial makes f open the connections that Dial asks for. Without one, every
+// connection is refused.
 func (h *Host) HandleDial(f func(ctx context.Context, network, addr string) (net.Conn, error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -180,7 +180,8 @@ func (h *Host) write(_ context.Context, cmd transport.Command) error {
 	return nil
 }
 
-// A counter stands between a handler and the caller's streams, which are left alone once the command has ended.
+// A counter stands between a handler and the caller's streams, which are left alone once
+// the command has ended.
 type counter struct {
 	mu   sync.Mutex
 	r    io.Reader

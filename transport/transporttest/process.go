@@ -18,8 +18,10 @@ func signals() map[string]syscall.Signal {
 	}
 }
 
-// process runs a command as a process group of its own. As with OpenSSH, the exit is reported when the process ends, and the session stays open for as
-// long as something holds its output. Other than OpenSSH, it kills the group when the session is closed before the process has ended.
+// process runs a command as a process group of its own. As with OpenSSH, the exit is
+// reported when the process ends, and the session stays open for as long as something
+// holds its output. Other than OpenSSH, it kills the group when the session is closed
+// before the process has ended.
 func (s *serverSession) process(ctx context.Context, e *Exec) (status int, signal string) {
 	server := s.conn.server
 	argv := server.Shell

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// A Proxy carries TCP connections to one address, until it is told to stall: then nothing is lost or closed, but nothing arrives either, as when a cable is
-// pulled.
+// A Proxy carries TCP connections to one address, until it is told to stall: then nothing
+// is lost or closed, but nothing arrives either, as when a cable is pulled.
 type Proxy struct {
 	l  net.Listener
 	to string

@@ -15,21 +15,25 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// A Server is an SSH server that runs real commands as the user it runs as itself, whoever logs in. It needs no testing.T, so that programs may use it
-// too: the sandbox does, for hosts without OpenSSH. Set the fields first, then call Serve. The zero Server lets nobody in.
+// A Server is an SSH server that runs real commands as the user it runs as itself,
+// whoever logs in. It needs no testing.T, so that programs may use it too: the sandbox
+// does, for hosts without OpenSSH. Set the fields first, then call Serve. The zero Server
+// lets nobody in.
 type Server struct {
 	HostKeys       []ssh.Signer    // one of each kind at most; an ed25519 key is made if there are none
 	AuthorizedKeys []ssh.PublicKey // keys, and certificate authorities, that let one in as any user
 
-	// Authorize, if set, has a say of its own: it reports whether key lets user in. It is not asked about AuthorizedKeys.
+	// Authorize, if set, has a say of its own: it reports whether key lets user in. It is
+	// not asked about AuthorizedKeys.
 	Authorize func(user string, key ssh.PublicKey) bool
 
 	Shell []string // the login shell, to which the command is appended; /bin/sh -c if empty
 	Env   []string // the environment of commands; what the client wants to set is ignored
 	Dir   string   // where commands start
 
-	// Handler, if set, runs commands in place of Shell. It reads and writes e's streams, and returns the exit status. Its context ends when the client
-	// closes the session or asks for a signal.
+	// Handler, if set, runs commands in place of Shell. It reads and writes e's streams,
+	// and returns the exit status. Its context ends when the client closes the session or
+	// asks for a signal.
 	Handler func(ctx context.Context, e *Exec) int
 
 	// OnExec is called when a command starts, OnExit when it has ended.
@@ -128,8 +132,9 @@ func (s *Server) authorized(key ssh.PublicKey) bool {
 	})
 }
 
-// Serve accepts connections until l fails, or until ctx ends or the server is closed, when it returns nil. It closes l, and waits for its connections. A
-// Server may serve several listeners.
+// Serve accepts connections until l fails, or until ctx ends or the server is closed,
+// when it returns nil. It closes l, and waits for its connections. A Server may serve
+// several listeners.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if err := s.setup(); err != nil {
 		return errors.Join(err, l.Close())
@@ -164,7 +169,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// ServeConn serves one connection until it or ctx ends, or the server is closed. It closes the connection.
+// ServeConn serves one connection until it or ctx ends, or the server is closed. It
+// closes the connection.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) {
 	defer conn.Close() // it is over
 	if s.setup() != nil || !s.enter(conn) {
@@ -233,7 +239,8 @@ func (s *Server) Disconnect() {
 	}
 }
 
-// Close ends the server, its connections and the commands that run on them. Serve returns when they have ended. Closing twice is no error.
+// Close ends the server, its connections and the commands that run on them. Serve returns
+// when they have ended. Closing twice is no error.
 func (s *Server) Close() error {
 	if err := s.setup(); err != nil {
 		return err

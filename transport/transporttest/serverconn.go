@@ -31,7 +31,8 @@ func (c *serverConn) serve(ctx context.Context, chans <-chan ssh.NewChannel, req
 				continue
 			}
 			if req.WantReply {
-				// OpenSSH says no to a keep-alive probe as to everything it does not know: that there is an answer is what counts.
+				// OpenSSH says no to a keep-alive probe as to everything it does not
+				// know: that there is an answer is what counts.
 				_ = req.Reply(false, nil)
 			}
 		}

@@ -15,11 +15,13 @@ type Exec struct {
 	User string // as logged in
 	Wire string // the command as it came; empty for a login shell
 
-	// Args and Sudo are the command before package transport wrote it for the wire; Args is nil if another client did.
+	// Args and Sudo are the command before package transport wrote it for the wire; Args
+	// is nil if another client did.
 	Args []string
 	Sudo bool
 
-	// The streams, for a Handler. What reads like the end of Stdin may be the end of the connection.
+	// The streams, for a Handler. What reads like the end of Stdin may be the end of the
+	// connection.
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
@@ -73,7 +75,8 @@ func serveSession(ctx context.Context, c *serverConn, ch ssh.Channel, reqs <-cha
 			var sig struct{ Name string }
 			ok = ssh.Unmarshal(req.Payload, &sig) == nil && s.kill(sig.Name)
 		}
-		// A pty is refused, as a server does that has none left: clients go on without. So is what would change the environment.
+		// A pty is refused, as a server does that has none left: clients go on without.
+		// So is what would change the environment.
 		if req.WantReply {
 			_ = req.Reply(ok, nil)
 		}

@@ -1,4 +1,5 @@
-// Package script has the scripts that move files, which the fakes of transporttest have to know as well.
+// Package script has the scripts that move files, which the fakes of transporttest have
+// to know as well.
 package script
 
 import _ "embed"
@@ -8,8 +9,10 @@ import _ "embed"
 //go:embed read.sh
 var Read string
 
-// Write takes the name of a file, its mode, its owner or "", a token of TokenSize bytes, and whether a digest is required (1) or only wanted (0). It reads
-// the content, the token and, in hexadecimal, the SHA-256 of the content, or dashes if it is not to be verified.
+// Write takes the name of a file, its mode, its owner or "", a token of TokenSize bytes,
+// and whether a digest is required (1) or only wanted (0). It reads the content, the
+// token and, in hexadecimal, the SHA-256 of the content, or dashes if it is not to be
+// verified.
 //
 //go:embed write.sh
 var Write string

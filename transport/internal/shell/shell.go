@@ -1,8 +1,11 @@
-// Package shell writes commands so that a host's login shell, whichever it is, hands them on unchanged.
+// Package shell writes commands so that a host's login shell, whichever it is, hands them
+// on unchanged.
 //
-// A command travels as one string that the login shell of the user reads. POSIX shells, fish, csh and nu agree on little, but they do agree on a
-// single-quoted string that has no quote, no exclamation mark, no line break and no backslash in front of anything but a digit. [Wire] writes such
-// a string and lets /bin/sh take it from there; [Parse] is its inverse, for servers and fakes.
+// A command travels as one string that the login shell of the user reads. POSIX shells,
+// fish, csh and nu agree on little, but they do agree on a single-quoted string that has
+// no quote, no exclamation mark, no line break and no backslash in front of anything but
+// a digit. [Wire] writes such a string and lets /bin/sh take it from there; [Parse] is
+// its inverse, for servers and fakes.
 package shell
 
 import (
@@ -11,7 +14,8 @@ import (
 	"strings"
 )
 
-// MaxWire is the longest command in bytes that Linux passes to a program as one argument, less a little.
+// MaxWire is the longest command in bytes that Linux passes to a program as one argument,
+// less a little.
 const MaxWire = 128<<10 - 64
 
 // Quote writes s as one word of a POSIX shell.

@@ -14,7 +14,8 @@ type Request struct {
 	Mark   string   // written to both outputs right before the program starts; of letters, digits and dashes
 }
 
-// The pieces a request is written with. Messages are to be in English because some of them are read.
+// The pieces a request is written with. Messages are to be in English because some of
+// them are read.
 const (
 	locale   = "LC_ALL=C;export LC_ALL;"
 	asRoot   = `;if [ "$(id -u)" = 0 ];then `
@@ -27,8 +28,9 @@ func mark(m string) string {
 	return "printf %s " + m + ";printf %s " + m + " >&2;"
 }
 
-// Wire writes r for the login shell. The login shell and /bin/sh replace themselves, so that nothing of them runs after the program and a signal
-// that ends the program is reported as one.
+// Wire writes r for the login shell. The login shell and /bin/sh replace themselves, so
+// that nothing of them runs after the program and a signal that ends the program is
+// reported as one.
 func Wire(r Request) string {
 	if !r.Sudo {
 		return enclose(locale + mark(r.Mark) + "exec " + Join(r.Args))
@@ -41,8 +43,8 @@ func Wire(r Request) string {
 		" -- /bin/sh -c " + Quote(mark(r.Mark)+program) + ` sh "$@"`)
 }
 
-// The two ways to hand a script to /bin/sh: as it is, or in pieces that printf puts together. A piece is a word of at most pieceSize bytes, because csh
-// refuses long ones.
+// The two ways to hand a script to /bin/sh: as it is, or in pieces that printf puts
+// together. A piece is a word of at most pieceSize bytes, because csh refuses long ones.
 const (
 	plainHead   = "exec /bin/sh -c '"
 	encodedHead = `exec /bin/sh -c 'eval "$(printf %b "$@")"' sh '`
