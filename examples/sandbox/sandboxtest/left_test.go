@@ -13,20 +13,9 @@ import (
 	"github.com/mkesdk/mkesdk/examples/sandbox/sandboxtest"
 )
 
-// namespaces are those of a process, by kind.
-func namespaces(pid string) map[string]string {
-	out := map[string]string{}
-	for _, kind := range []string{"pid", "mnt", "net", "uts", "ipc", "cgroup"} {
-		if link, err := os.Readlink(filepath.Join("/proc", pid, "ns", kind)); err == nil {
-			out[kind] = link
-		}
-	}
-	return out
-}
-
-// strangers are the processes of this machine that are in one of those namespaces, as "number
-// command".
-func strangers(t *testing.T, in map[string]bool) []string {
+// processesIn are the processes of this machine whose namespace of processes is one of these, as
+// "number command". Every process of a sandbox is in its supervisor's or in one below that.
+func processesIn(t *testing.T, namespaces map[string]bool) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -34,13 +23,35 @@ func strangers(t *testing.T, in map[string]bool) []string {
 	}
 	var out []string
 	for _, e := range entries {
-		for _, ns := range namespaces(e.Name()) {
-			if in[ns] {
-				cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may end meanwhile
-				out = append(out, e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
-				break
-			}
+		if ns, err := os.Readlink(filepath.Join("/proc", e.Name(), "ns/pid")); err == nil && namespaces[ns] {
+			cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may end meanwhile
+			out = append(out, e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
 		}
+	}
+	return out
+}
+
+// hold opens the namespaces of processes that these processes are in. The kernel gives the number
+// of one that is gone to the next that is made, but not while it is open.
+func hold(t *testing.T, pids []string) map[string]bool {
+	t.Helper()
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]bool{}
+	for _, pid := range pids {
+		path := filepath.Join("/proc", pid, "ns/pid")
+		ns, err := os.Readlink(path)
+		if err != nil || ns == own || out[ns] {
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			continue // it has ended
+		}
+		t.Cleanup(func() { _ = f.Close() })
+		out[ns] = true
 	}
 	return out
 }
@@ -115,22 +126,14 @@ func TestNothingIsLeft(t *testing.T) {
 	for _, how := range []string{"kill -9", "down"} {
 		t.Run(how, func(t *testing.T) {
 			before := machine(t)
-			c := sandboxtest.New(t, sandboxtest.Config{Spare: 2, Bastion: true, HostsOnly: true})
+			c := sandboxtest.New(t, sandboxtest.Config{Spare: 2, Bastion: true, HostsOnly: how == "down"})
 			// Something of each host's own that does not end by being asked.
 			for _, name := range c.Hosts() {
 				c.Host(name).Sh("(trap '' TERM HUP INT; sleep 1000 & setsid sh -c 'trap \"\" TERM; sleep 1000') >/dev/null 2>&1 &")
 			}
-			own := namespaces("self")
-			theirs := map[string]bool{}
-			for _, pid := range descendants(t, c.Pid()) {
-				for kind, ns := range namespaces(pid) {
-					if ns != own[kind] {
-						theirs[ns] = true
-					}
-				}
-			}
-			if n := len(strangers(t, theirs)); n < 3*len(c.Hosts()) {
-				t.Fatalf("only %d processes seen in the sandbox of %d hosts: the test looks at the wrong thing", n, len(c.Hosts()))
+			theirs := hold(t, descendants(t, c.Pid()))
+			if n := len(processesIn(t, theirs)); n < 3*len(c.Hosts()) || len(theirs) != len(c.Hosts())+1 {
+				t.Fatalf("only %d processes in %d namespaces seen in a sandbox of %d hosts: the test looks at the wrong thing", n, len(theirs), len(c.Hosts()))
 			}
 			if how == "down" {
 				if err := c.Client().Down(t.Context()); err != nil {
@@ -144,7 +147,7 @@ func TestNothingIsLeft(t *testing.T) {
 			case <-time.After(20 * time.Second):
 				t.Fatal("the supervisor has not ended")
 			}
-			if left := strangers(t, theirs); len(left) > 0 {
+			if left := processesIn(t, theirs); len(left) > 0 {
 				t.Errorf("processes are left:\n%s", strings.Join(left, "\n"))
 			}
 			for what, was := range before {

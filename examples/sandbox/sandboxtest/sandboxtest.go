@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -51,8 +50,8 @@ type Cluster struct {
 // far more than it takes even on a machine that does much else.
 const startWait = 3 * time.Minute
 
-// New starts a sandbox for the test, and ends it with the test. A test that failed prints what the
-// hosts were told and what their services wrote. Without root the test is skipped. The first call
+// New starts a sandbox for the test, and ends it with the test. A test that failed says where what
+// the hosts were told and what their services wrote is kept, and prints the end of it. Without root the test is skipped. The first call
 // on a machine builds the programs, which takes minutes.
 func New(t testing.TB, cfg Config) *Cluster {
 	t.Helper()
@@ -165,35 +164,4 @@ func (c *Cluster) status() cluster.Status {
 		c.t.Fatal(err)
 	}
 	return st
-}
-
-// tell prints what helps to see why a test failed.
-func (c *Cluster) tell() {
-	// The test's own context has ended by now.
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	log, _ := os.ReadFile(filepath.Join(c.dir, cluster.LogFile)) // what is missing is not told
-	c.t.Logf("supervisor:\n%s", log)
-	st, err := c.client.Status(ctx)
-	if err != nil {
-		c.t.Logf("the sandbox is gone: %v", err)
-		return
-	}
-	for _, s := range st.Hosts {
-		var out strings.Builder
-		commands, err := c.client.Commands(ctx, s.Name)
-		if err != nil {
-			fmt.Fprintln(&out, err)
-		}
-		for _, cmd := range commands {
-			line, _, _ := strings.Cut(cmd.Line, "\n")
-			fmt.Fprintf(&out, "%s %s$ %.200s\n", cmd.Time.Format("15:04:05.000"), cmd.User, line)
-		}
-		h := &Host{t: c.t, client: c.client.Client, plan: s.Plan}
-		text, err := h.run(ctx, nil, "/bin/sh", "-c", "cd /var/log && tail -n 60 *.log")
-		if err != nil {
-			fmt.Fprintln(&out, err)
-		}
-		c.t.Logf("%s (up %v):\n%s%s", s.Name, s.Up, out.String(), text)
-	}
 }

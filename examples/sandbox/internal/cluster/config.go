@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/host"
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/network"
@@ -139,7 +140,7 @@ func StateDir(name string) (string, error) {
 	if dir := os.Getenv("MKESDK_SANDBOX_DIR"); dir != "" {
 		return filepath.Abs(dir)
 	}
-	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
+	if name == "" || name != filepath.Base(name) || strings.Trim(name, "./") == "" {
 		return "", fmt.Errorf("sandbox: name %q: want a plain word", name)
 	}
 	base := os.Getenv("XDG_STATE_HOME")

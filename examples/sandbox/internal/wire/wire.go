@@ -78,7 +78,7 @@ func Receive(c *net.UnixConn, v any) ([]*os.File, error) {
 
 func receiveBody(c *net.UnixConn, head []byte, have int, v any) error {
 	if _, err := io.ReadFull(c, head[have:]); err != nil {
-		return fmt.Errorf("wire: receive: %w", err)
+		return fmt.Errorf("wire: receive: %w", cut(err))
 	}
 	size := binary.BigEndian.Uint32(head)
 	if size > maxMessage {
@@ -86,12 +86,20 @@ func receiveBody(c *net.UnixConn, head []byte, have int, v any) error {
 	}
 	body := make([]byte, size)
 	if _, err := io.ReadFull(c, body); err != nil {
-		return fmt.Errorf("wire: receive: %w", err)
+		return fmt.Errorf("wire: receive: %w", cut(err))
 	}
 	if err := json.Unmarshal(body, v); err != nil {
 		return fmt.Errorf("wire: decode %T: %w", v, err)
 	}
 	return nil
+}
+
+// cut tells an end within a message from one between two.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 func rights(oob []byte) ([]*os.File, error) {
