@@ -80,7 +80,9 @@ func (p *livePrinter) event(e mke.Event) {
 		parts := []string{p.who(e.Kind == mke.Finished), elapsed(e)}
 		if e.Kind == mke.Finished {
 			parts = append(parts, p.note)
-			p.keep(green, "ok", e, strings.Join(parts, "  "))
+			// What was noted is cut rather than wrapped; a pipe and -o json have it whole.
+			room := p.width() - 1 - len("ok   "+position(e)+" ")
+			p.keep(green, "ok", e, clip(strings.Join(parts, "  "), max(room, 1)))
 		} else {
 			p.keep(red, "FAIL", e, strings.Join(parts, "  ")) // the error itself is reported at the end, whole
 		}

@@ -114,6 +114,9 @@ func next(o outcome) string {
 	case exitRunbook:
 		return "do not repeat it: follow the runbook below first"
 	case exitLocked:
+		if e, ok := errors.AsType[*mke.LockedError](o.err); ok && e.Lock.Stale {
+			return "if its client is dead, repeat it with --lease-adopt-stale; mkectl lock show tells the other way"
+		}
 		return "repeat it once the other operation has ended; mkectl lock show tells who holds what"
 	case exitUsage:
 		if e, ok := errors.AsType[*usageError](o.err); ok && e.command != "" {

@@ -103,6 +103,12 @@ func TestNext(t *testing.T) {
 			nil,
 		},
 		{
+			"a stale lock",
+			outcome{result: &mke.Result{}, err: blame(mke.OperationLock, mke.HostRef{}, &mke.LockedError{Lease: "mke-node-h1", Lock: mke.LockInfo{Stale: true}})},
+			[]string{"if its client is dead, repeat it with --lease-adopt-stale"},
+			[]string{"once the other operation has ended"},
+		},
+		{
 			"bad input that only the SDK sees",
 			outcome{result: &mke.Result{}, err: fmt.Errorf("node-add: %w: two hosts are one", mke.ErrInvalid)},
 			[]string{"mend what is named above"},
