@@ -116,7 +116,8 @@ func execCommand(name *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "exec -- CMD…", Short: "Run a command of this machine where the sandbox's hosts can be reached",
 		Long: `exec runs a command of this machine in the sandbox's network, in its state directory, where
-hosts.yaml and the keys are. KUBECONFIG is set, and kubectl and mkectl are on PATH.`,
+hosts.yaml and the keys are. KUBECONFIG is set, HOME is a directory of the sandbox that knows its
+host keys, and kubectl and mkectl are on PATH.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := open(cmd.Context(), *name)
@@ -148,7 +149,7 @@ func execBeside(ctx context.Context, c *cluster.Client, args []string) error {
 	}
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = c.Dir()
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir(), cluster.KubeconfigFile), "PWD="+c.Dir())
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir(), cluster.KubeconfigFile), "PWD="+c.Dir(), "HOME="+filepath.Join(c.Dir(), cluster.HomeDir))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	// The thread joins the network and is the one that forks; it is not used again.
 	runtime.LockOSThread()

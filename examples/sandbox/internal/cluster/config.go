@@ -160,9 +160,12 @@ const (
 	KubeconfigFile = "kubeconfig"
 	KeyFile        = "id_ed25519"
 	KnownHostsFile = "known_hosts"
-	LogFile        = "supervisor.log"
-	k0sFile        = "k0s"
-	socketFile     = "control.sock"
-	lockFile       = "lock"
-	mountDir       = "mnt" // where the supervisor, and nobody else, sees the hosts' disks
+	// HomeDir is the home directory of what runs beside the hosts: a new sandbox has new host keys
+	// at the same addresses, and the user's own files must neither refuse nor learn them.
+	HomeDir    = "home"
+	LogFile    = "supervisor.log"
+	k0sFile    = "k0s"
+	socketFile = "control.sock"
+	lockFile   = "lock"
+	mountDir   = "mnt" // where the supervisor, and nobody else, sees the hosts' disks
 )

@@ -207,8 +207,15 @@ func (s *supervisor) makeHosts() error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(s.cfg.Dir, KnownHostsFile), []byte(knownHosts(keys, order)), 0o600); err != nil {
+	known := []byte(knownHosts(keys, order))
+	mkectl := filepath.Join(s.cfg.Dir, HomeDir, ".mke")
+	if err := os.MkdirAll(mkectl, 0o700); err != nil {
 		return err
+	}
+	for _, dir := range []string{s.cfg.Dir, mkectl} {
+		if err := writeFile(filepath.Join(dir, KnownHostsFile), known, 0o600); err != nil {
+			return err
+		}
 	}
 	text, err := HostsYAML(Offered(s.plans), s.plans, s.cfg.Dir)
 	if err != nil {
