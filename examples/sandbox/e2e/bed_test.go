@@ -23,6 +23,7 @@ func TestSandbox(t *testing.T) {
 		run  func(*testing.T, *bed)
 	}{
 		{"workers", testWorkers},
+		{"scenario", testScenarios},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, newBed(t, c, mkectl)) })
 	}

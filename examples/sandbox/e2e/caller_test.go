@@ -113,6 +113,20 @@ func (c *caller) on(stage mke.Stage, kind mke.EventKind, f func()) {
 	}
 }
 
+// onWaiting calls f once, when that stage has to wait for something.
+func (c *caller) onWaiting(stage mke.Stage, f func()) {
+	var once sync.Once
+	next := c.onEvent
+	c.onEvent = func(e mke.Event) {
+		if e.Stage == stage && e.Deadline != nil {
+			once.Do(f)
+		}
+		if next != nil {
+			next(e)
+		}
+	}
+}
+
 // ran are the stages that ran, less the checks, which always do.
 func (c *caller) ran() (stages []mke.Stage) {
 	c.mu.Lock()
@@ -151,15 +165,6 @@ func (c *caller) told(address string) (n int) {
 		}
 	}
 	return n
-}
-
-// scenarios are the rows that the hosts were in, by address.
-func scenarios(r mke.Result) map[string]string {
-	rows := map[string]string{}
-	for _, h := range r.Hosts {
-		rows[h.Host.Address] = h.Scenario
-	}
-	return rows
 }
 
 // resultOf is what was done to one host.
