@@ -86,6 +86,21 @@ func knownHosts(keys map[string][]ssh.PublicKey, order []string) string {
 	return out.String()
 }
 
+// writeKnownHosts writes the host keys into the state directory, and to where mkectl looks in the
+// home directory there.
+func writeKnownHosts(dir string, known []byte) error {
+	mkectl := filepath.Join(dir, HomeDir, ".mke")
+	if err := os.MkdirAll(mkectl, 0o700); err != nil {
+		return err
+	}
+	for _, d := range []string{dir, mkectl} {
+		if err := writeFile(filepath.Join(d, KnownHostsFile), known, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // writeFile replaces a file of the state directory; a reader sees the old text or the new.
 func writeFile(path string, data []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")

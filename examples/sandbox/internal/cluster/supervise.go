@@ -207,15 +207,8 @@ func (s *supervisor) makeHosts() error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	known := []byte(knownHosts(keys, order))
-	mkectl := filepath.Join(s.cfg.Dir, HomeDir, ".mke")
-	if err := os.MkdirAll(mkectl, 0o700); err != nil {
+	if err := writeKnownHosts(s.cfg.Dir, []byte(knownHosts(keys, order))); err != nil {
 		return err
-	}
-	for _, dir := range []string{s.cfg.Dir, mkectl} {
-		if err := writeFile(filepath.Join(dir, KnownHostsFile), known, 0o600); err != nil {
-			return err
-		}
 	}
 	text, err := HostsYAML(Offered(s.plans), s.plans, s.cfg.Dir)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/host"
@@ -26,12 +27,31 @@ type Sandbox struct {
 // ErrNotRoot says that the caller may not make namespaces.
 var ErrNotRoot = errors.New("a sandbox is made of namespaces, which takes root; run this as root (sudo -E)")
 
+// Fit says what keeps this machine, or this user, from having a sandbox. It takes no time, so it can
+// be asked before anything is built.
+func Fit() error {
+	if os.Geteuid() != 0 {
+		return ErrNotRoot
+	}
+	known, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	var errs []error
+	for _, fs := range []string{"cgroup2", "tmpfs"} {
+		if !strings.Contains(string(known), "\t"+fs+"\n") {
+			errs = append(errs, fmt.Errorf("sandbox: this machine's kernel has no %s", fs))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Up starts a sandbox and returns when it is ready. say is told what happens meanwhile; nil keeps
 // it quiet. A sandbox that fails to start, or whose ctx ends before it is ready, leaves nothing
 // behind but its log.
 func Up(ctx context.Context, cfg Config, say func(line string)) (*Sandbox, error) {
-	if os.Geteuid() != 0 {
-		return nil, ErrNotRoot
+	if err := Fit(); err != nil {
+		return nil, err
 	}
 	if say == nil {
 		say = func(string) {}
