@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/mkesdk/mkesdk/etcdverify"
 	"github.com/mkesdk/mkesdk/hosts"
 )
 
@@ -157,26 +156,3 @@ func (e *LockedError) Error() string {
 
 // Is matches ErrLocked.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
-
-// Retryable reports whether making the same call again is a sound answer to
-// err. It is not if the answer would be the same (wrong input, another cluster's
-// host, a host that is refused, a failed pre-flight check, a version), nor if etcd is among the causes: there
-// the runbook comes first. Several failures are retryable if each of them is.
-func Retryable(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, sentinel := range []error{ErrInvalid, ErrOtherCluster, ErrVersion} {
-		if errors.Is(err, sentinel) {
-			return false
-		}
-	}
-	if _, ok := errors.AsType[*etcdverify.Error](err); ok {
-		return false
-	}
-	if _, ok := errors.AsType[*PreflightError](err); ok {
-		return false
-	}
-	_, refused := errors.AsType[*HostError](err)
-	return !refused
-}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/mkesdk/mkesdk/etcdverify"
 	"github.com/mkesdk/mkesdk/hosts"
+	"github.com/mkesdk/mkesdk/registry"
+	"github.com/mkesdk/mkesdk/transport"
 )
 
 func worker(address string, flags ...string) hosts.Spec {
@@ -112,6 +114,14 @@ func TestRetryable(t *testing.T) {
 		"refused host":          {at(&HostError{}), false},
 		"pre-flight":            {at(&PreflightError{}), false},
 		"etcd":                  {at(&etcdverify.Error{}), false},
+		"host key":              {at(fmt.Errorf("h1: %w", &transport.HostKeyError{})), false},
+		"credentials":           {at(transport.ErrAuth), false},
+		"sudo password":         {at(transport.ErrSudoPassword), false},
+		"lost connection":       {at(transport.ErrConnectionLost), true},
+		"command failed":        {at(&transport.ExitError{}), true},
+		"missing artifact":      {at(&registry.MissingError{}), false},
+		"registry wants login":  {at(&registry.AuthError{}), false},
+		"registry is busy":      {at(&registry.RateLimitError{}), true},
 		"one of several is not": {errors.Join(at(plain), at(fmt.Errorf("h2: %w", &HostError{}))), false},
 		"all of several are":    {errors.Join(at(plain), at(ErrTimeout)), true},
 	} {
