@@ -86,7 +86,9 @@ func ParseConfig(data []byte) (Config, error) {
 	if err := yaml.Unmarshal(defaults, &base); err != nil {
 		return Config{}, fmt.Errorf("the built-in defaults: %w", err)
 	}
-	if err := yaml.Unmarshal(data, &user); err != nil {
+	// Into plain values first: that refuses aliases that contain themselves or grow without bound.
+	var plain any
+	if err := errors.Join(yaml.Unmarshal(data, &plain), yaml.Unmarshal(data, &user)); err != nil {
 		return Config{}, err
 	}
 	root := base.Content[0]

@@ -70,7 +70,7 @@ func Run(ctx context.Context, o Options) error {
 	o.Log.Info("Starting kube-apiserver")
 	kube.start(ctx, process{
 		name: "kube-apiserver", path: ToolPath("kube-apiserver"), user: users.APIServer, runDir: o.Vars.RunDir, stop: 20 * time.Second, log: o.Log,
-		env: []string{"GOGC=60"}, args: apiServerArgs(o.Vars, o.Config.Spec),
+		env: []string{apiServerGC}, args: apiServerArgs(o.Vars, o.Config.Spec),
 	})
 	clients, err := waitAPI(ctx, o.Vars)
 	if err != nil {
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Log.Info("Starting kube-controller-manager")
 		kube.start(ctx, process{
 			name: "kube-controller-manager", path: ToolPath("kube-controller-manager"), user: users.APIServer, runDir: o.Vars.RunDir, stop: 5 * time.Second, log: o.Log,
-			env: []string{"GOGC=60"}, args: managerArgs(o.Vars, o.Config.Spec),
+			args: managerArgs(o.Vars, o.Config.Spec),
 		})
 	}
 	var own sync.WaitGroup

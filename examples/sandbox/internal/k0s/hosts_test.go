@@ -18,6 +18,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/mkesdk/mkesdk/examples/sandbox/internal/control"
+	"github.com/mkesdk/mkesdk/examples/sandbox/internal/tools"
 )
 
 // The test program plays all parts: it is k0s, etcd and systemctl when called by those names, the
@@ -25,6 +26,10 @@ import (
 const (
 	envInside = "K0S_TEST_INSIDE"
 	hostName  = "test-host" // argv[0] of a host's first process
+
+	// Where the programs are on a host.
+	hostProgram = "/run/bin/program"
+	hostTools   = "/run/bin/tools"
 )
 
 func TestMain(m *testing.M) {
@@ -92,14 +97,18 @@ func ignoreExists(err error) error {
 	return err
 }
 
-// toolsOrSkip gives the directory of the API server's programs.
-func toolsOrSkip(t *testing.T) string {
+// needTools makes sure that there is an API server to run: the one that the environment names, or
+// the sandbox's own, which is built on first use.
+func needTools(t *testing.T) {
 	t.Helper()
-	dir := os.Getenv(control.EnvTools)
-	if dir == "" {
-		t.Skipf("kube-apiserver is needed: set %s to a directory with the sandbox's tools", control.EnvTools)
+	if os.Getenv(control.EnvTools) != "" || os.Geteuid() != 0 {
+		return
 	}
-	return dir
+	programs, err := tools.Builder{}.Kubernetes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(control.EnvTools, filepath.Dir(programs["kube-apiserver"]))
 }
 
 // host is a machine made of namespaces, with its own name, /etc, /run, /var/lib and processes.
@@ -141,7 +150,12 @@ func newHost(t *testing.T, name string) *host {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { in.Close(); cmd.Wait() }) //nolint:errcheck // it is killed with everything in it
+	// The host ends with its input, and everything in it with its first process.
+	t.Cleanup(func() {
+		if err := errors.Join(in.Close(), cmd.Wait()); err != nil {
+			t.Logf("host %s: %v", name, err)
+		}
+	})
 	return &host{t: t, name: name, in: json.NewEncoder(in), out: json.NewDecoder(out)}
 }
 
@@ -229,7 +243,7 @@ func (q request) run() reply {
 	cmd := exec.Command("timeout", "-k1", fmt.Sprint(q.Timeout.Seconds()), "/bin/sh", "-c", q.Shell)
 	var o, e strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.Dir = &o, &e, "/"
-	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", control.EnvTools + "=" + os.Getenv(control.EnvTools)}
+	cmd.Env = []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", control.EnvTools + "=" + hostTools}
 	err := cmd.Run()
 	r := reply{Stdout: o.String(), Stderr: e.String(), Code: cmd.ProcessState.ExitCode()}
 	if err != nil && r.Code == 0 {
@@ -255,33 +269,32 @@ func makeHost(name string) error {
 	}
 	mount("none", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
 	mount("proc", "/proc", "proc", 0, "")
-	for _, dir := range []string{"/run", "/var/lib", "/root", "/opt"} {
-		mount("tmpfs", dir, "tmpfs", 0, "mode=755")
-	}
+	mount("tmpfs", "/run", "tmpfs", 0, "mode=755")
 	if err != nil {
 		return err
 	}
-	for _, dir := range []string{"/run/etc/upper", "/run/etc/work", "/run/units"} {
+	for _, dir := range []string{"/run/etc/upper", "/run/etc/work", "/run/units", hostTools} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
 	}
-	// The program is about to disappear under the mounts if it lies below one of them.
-	bin := "/run/bin"
-	if err := os.MkdirAll(bin, 0o755); err != nil {
+	// The programs are about to disappear under the mounts, and users must be able to reach them.
+	if err := os.WriteFile(hostProgram, nil, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(bin+"/program", nil, 0o755); err != nil {
-		return err
+	mount(self, hostProgram, "", syscall.MS_BIND, "")
+	if dir := os.Getenv(control.EnvTools); dir != "" {
+		mount(dir, hostTools, "", syscall.MS_BIND, "")
 	}
-	mount(self, bin+"/program", "", syscall.MS_BIND, "")
+	for _, dir := range []string{"/var/lib", "/root", "/opt", "/usr/local/bin"} {
+		mount("tmpfs", dir, "tmpfs", 0, "mode=755")
+	}
 	mount("overlay", "/etc", "overlay", 0, "lowerdir=/etc,upperdir=/run/etc/upper,workdir=/run/etc/work")
-	mount("tmpfs", "/usr/local/bin", "tmpfs", 0, "mode=755")
 	if err != nil {
 		return err
 	}
 	for _, name := range []string{"k0s", "systemctl"} {
-		if err := os.Symlink(bin+"/program", "/usr/local/bin/"+name); err != nil {
+		if err := os.Symlink(hostProgram, "/usr/local/bin/"+name); err != nil {
 			return err
 		}
 	}

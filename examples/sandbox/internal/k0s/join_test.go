@@ -44,7 +44,7 @@ func join(c, w *host, flags string) {
 // A controller comes up with its own node, and workers join it in all the ways that the sandbox
 // wants to show.
 func TestJoin(t *testing.T) {
-	toolsOrSkip(t)
+	needTools(t)
 	if !inNetwork(t, "10.99.0.11/32", "10.99.0.21/32") {
 		return
 	}

@@ -65,7 +65,7 @@ const recordedDisabled = "konnectivity-server,coredns,kube-proxy,metrics-server,
 
 // A controller, from install to reset.
 func TestController(t *testing.T) {
-	toolsOrSkip(t)
+	needTools(t)
 	if !inNetwork(t, "10.99.0.11/32") {
 		return
 	}

@@ -135,12 +135,12 @@ func resetDirectories(v control.Vars) error {
 		}
 	}
 	if err := os.RemoveAll(v.KubeletRootDir); err != nil {
-		return fmt.Errorf("failed to delete k0s kubelet root direcotory: %w", err)
+		return fmt.Errorf("failed to delete the kubelet root directory: %w", err)
 	}
 	if err := os.RemoveAll(v.DataDir); err != nil {
 		var path *fs.PathError
 		if !mounted || !errors.As(err, &path) || path.Path != v.DataDir {
-			return fmt.Errorf("failed to delete k0s generated data-dir: %w", err)
+			return fmt.Errorf("failed to delete the data directory: %w", err)
 		}
 	}
 	if err := os.RemoveAll(v.RunDir); err != nil {

@@ -74,7 +74,8 @@ func systemctl(ctx context.Context, args ...string) error {
 // install writes the unit and enables it.
 func (s service) install(ctx context.Context, program string, args, env []string) error {
 	if _, err := os.Stat(s.path()); err == nil {
-		return fmt.Errorf("Init already exists: %s", s.path()) //nolint:staticcheck // as k0s prints it
+		//lint:ignore ST1005 this is how k0s says it
+		return fmt.Errorf("Init already exists: %s", s.path())
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

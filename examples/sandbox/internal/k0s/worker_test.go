@@ -16,7 +16,7 @@ var notMade = map[string]string{
 
 // A worker, from install to reset, beside a controller.
 func TestWorker(t *testing.T) {
-	toolsOrSkip(t)
+	needTools(t)
 	if !inNetwork(t, "10.99.0.11/32", "10.99.0.14/32") {
 		return
 	}

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	coordv1 "k8s.io/api/coordination/v1"
@@ -48,26 +49,39 @@ func (n *node) beat(ctx context.Context, ready func()) {
 	}
 }
 
-// renewLease renews the node's lease, and makes it if it is not there.
+// renewLease renews the node's lease as it was last seen. Where that fails it is looked at again,
+// and made if it is not there.
 func (n *node) renewLease(ctx context.Context) error {
 	leases := n.client.CoordinationV1().Leases(leaseNamespace)
-	now, seconds := metav1.NewMicroTime(time.Now()), int32(leaseSeconds)
-	lease, err := leases.Get(ctx, n.NodeName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		lease = &coordv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{
-				Name: n.NodeName, Namespace: leaseNamespace,
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.NodeName, UID: n.uid}},
-			},
-			Spec: coordv1.LeaseSpec{HolderIdentity: &n.NodeName, LeaseDurationSeconds: &seconds, RenewTime: &now},
+	if n.lease != nil {
+		n.fill(n.lease)
+		if lease, err := leases.Update(ctx, n.lease, metav1.UpdateOptions{}); err == nil {
+			n.lease = lease
+			return nil
 		}
-		_, err = leases.Create(ctx, lease, metav1.CreateOptions{})
-		return err
+		n.lease = nil
+	}
+	lease, err := leases.Get(ctx, n.NodeName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		lease = &coordv1.Lease{ObjectMeta: metav1.ObjectMeta{
+			Name: n.NodeName, Namespace: leaseNamespace,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.NodeName, UID: n.uid}},
+		}}
+		n.fill(lease)
+		lease, err = leases.Create(ctx, lease, metav1.CreateOptions{})
+	case err == nil:
+		n.fill(lease)
+		lease, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("lease of the node: %w", err)
 	}
+	n.lease = lease
+	return nil
+}
+
+func (n *node) fill(lease *coordv1.Lease) {
+	now, seconds := metav1.NewMicroTime(time.Now()), int32(leaseSeconds)
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &n.NodeName, &seconds, &now
-	_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-	return err
 }

@@ -70,7 +70,7 @@ func Bootstrap(ctx context.Context, o Options) error {
 		return ctx.Err()
 	}
 	if o.Bootstrap == nil {
-		return fmt.Errorf("neither regular nor bootstrap kubeconfig files exist and no join token given; dunno how to make kubelet authenticate to API server")
+		return fmt.Errorf("%s is not there and no join token was given: the kubelet has nothing to show to the API server", o.Kubeconfig)
 	}
 	conf, err := o.Bootstrap()
 	if err != nil {

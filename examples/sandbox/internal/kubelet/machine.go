@@ -27,7 +27,7 @@ func systemInfo(version string) corev1.NodeSystemInfo {
 	return corev1.NodeSystemInfo{
 		MachineID: id, SystemUUID: uuid(id), BootID: firstLine("/proc/sys/kernel/random/boot_id"),
 		KernelVersion: kernel, OSImage: prettyName(), ContainerRuntimeVersion: "containerd://2.3.3",
-		KubeletVersion: version, KubeProxyVersion: "", OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
+		KubeletVersion: version, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	coordv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,6 +28,7 @@ type node struct {
 	uid    types.UID
 	status corev1.ConditionStatus // of Ready, as last written
 	since  metav1.Time            // when that changed
+	lease  *coordv1.Lease         // as last seen; nil if it has to be looked at
 }
 
 // uninitialized is the taint of a node whose cloud provider has not seen it yet.
