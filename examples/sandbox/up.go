@@ -36,6 +36,9 @@ func upCommand(name *string) *cobra.Command {
 
 func up(cmd *cobra.Command, name string, o upOptions) error {
 	ctx := cmd.Context()
+	if err := cluster.Fit(); err != nil {
+		return err
+	}
 	dir, err := cluster.StateDir(name)
 	if err != nil {
 		return err

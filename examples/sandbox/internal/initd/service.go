@@ -173,7 +173,7 @@ func (m *Manager) ended(s *service, status syscall.WaitStatus) {
 		return
 	}
 	s.enter(activating, "auto-restart")
-	s.retry = time.AfterFunc(s.restartSec, func() {
+	s.retry = time.AfterFunc(s.restartWait, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if s.sub == "auto-restart" && !m.closing {

@@ -79,7 +79,7 @@ func (v view) properties() [][2]string {
 	return [][2]string{
 		{"Type", v.kind},
 		{"Restart", v.restart},
-		{"RestartUSec", span(v.restartSec)},
+		{"RestartUSec", span(v.restartWait)},
 		{"TimeoutStopUSec", span(v.stopTimeout)},
 		{"MainPID", strconv.Itoa(v.pid)},
 		{"Result", v.result},

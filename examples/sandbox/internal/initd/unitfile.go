@@ -19,7 +19,7 @@ type unit struct {
 	envFiles    []string // a leading "-" makes one optional
 	dir         string
 	restart     string // Restart=
-	restartSec  time.Duration
+	restartWait time.Duration
 	stopTimeout time.Duration // 0 waits for ever
 	killMode    string
 	remain      bool // RemainAfterExit=
@@ -32,7 +32,7 @@ type unit struct {
 func parseUnit(name, text string) (unit, error) {
 	u := unit{
 		name: name, kind: "simple", restart: "no", killMode: "control-group",
-		restartSec: 100 * time.Millisecond, stopTimeout: 90 * time.Second,
+		restartWait: 100 * time.Millisecond, stopTimeout: 90 * time.Second,
 		limitEvery: 10 * time.Second, limitBurst: 5,
 	}
 	section := ""
@@ -113,7 +113,7 @@ func (u *unit) set(section, key, value string) (err error) {
 	case "Service.Restart":
 		u.restart = value
 	case "Service.RestartSec":
-		u.restartSec, err = parseSpan(value)
+		u.restartWait, err = parseSpan(value)
 	case "Service.TimeoutStopSec":
 		u.stopTimeout, err = parseSpan(value)
 	case "Service.KillMode":

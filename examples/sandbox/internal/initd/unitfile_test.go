@@ -41,7 +41,7 @@ func TestParseUnitOfK0s(t *testing.T) {
 	if len(u.start) != 1 || !reflect.DeepEqual(u.start[0], want) {
 		t.Errorf("ExecStart is %q", u.start)
 	}
-	if u.restart != "always" || u.restartSec != 10*time.Second || u.killMode != "process" || u.limitEvery != 5*time.Second ||
+	if u.restart != "always" || u.restartWait != 10*time.Second || u.killMode != "process" || u.limitEvery != 5*time.Second ||
 		u.limitBurst != 10 || !reflect.DeepEqual(u.wantedBy, []string{"multi-user.target"}) || u.stopTimeout != 90*time.Second {
 		t.Errorf("unit is %+v", u)
 	}
