@@ -139,7 +139,7 @@ type Evidence struct {
 
 	// Alarms are all that are raised, of every member. They mean something only
 	// if AlarmsKnown; AlarmError says why they are not known.
-	Alarms      []Alarm `json:"alarms"`
+	Alarms      []Alarm `json:"alarms,omitempty"`
 	AlarmsKnown bool    `json:"alarmsKnown"`
 	AlarmError  string  `json:"alarmError,omitempty"`
 
