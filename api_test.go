@@ -71,6 +71,9 @@ func apiOf(t *testing.T, pkg goPackage) string {
 		for _, d := range tree.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
+				if d.Recv != nil && !ast.IsExported(receiver(d)) {
+					continue
+				}
 				d.Body = nil
 			case *ast.GenDecl:
 				if d.Tok == token.IMPORT {
