@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,8 @@ func upCommand(name *string) *cobra.Command {
 	cmd.Flags().IntVar(&o.spare, "spare", 3, "hosts that can be added, besides the one behind the bastion")
 	cmd.Flags().BoolVar(&o.bastion, "bastion", true, "a bastion, and h4 behind it")
 	cmd.Flags().BoolVar(&o.foreground, "foreground", false, "stay; Ctrl-C is down")
-	cmd.Flags().StringVar(&o.ssh, "ssh", "", "SSH server of the hosts: openssh or builtin (default: openssh where it is installed)")
+	cmd.Flags().StringVar(&o.ssh, "ssh", os.Getenv("MKESDK_SANDBOX_SSH"),
+		"SSH server of the hosts: openssh or builtin (default MKESDK_SANDBOX_SSH, else openssh where it is installed)")
 	cmd.Flags().BoolVar(&o.hostsOnly, "hosts-only", false, "hosts, and no cluster on them")
 	return cmd
 }

@@ -181,8 +181,21 @@ func (c *Client) Down(ctx context.Context) error {
 	if err := wire.Send(conn, request{Op: opDown}); err != nil {
 		return err
 	}
+	asked, cancel := context.WithTimeout(ctx, downWait)
+	err = waitGone(asked, pidfd)
+	cancel()
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	// It hangs. There is nothing in it that an end at once could harm.
+	if err := unix.PidfdSendSignal(int(pidfd.Fd()), unix.SIGKILL, nil, 0); err != nil {
+		return fmt.Errorf("end the supervisor: %w", err)
+	}
 	return waitGone(ctx, pidfd)
 }
+
+// downWait is how long a supervisor that was asked to end may take; it ends in a fraction of a second.
+const downWait = 15 * time.Second
 
 // peer is the process at the other end of a connection.
 func peer(conn *net.UnixConn) (*os.File, error) {

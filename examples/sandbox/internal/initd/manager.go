@@ -171,7 +171,7 @@ func (m *Manager) Stop(ctx context.Context, name string) error {
 	case <-gone:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop %s: %w", s.name, context.Cause(ctx))
+		return fmt.Errorf("stop %s: %w", name, context.Cause(ctx))
 	}
 }
 

@@ -253,14 +253,14 @@ func (m *Manager) halt(s *service) <-chan struct{} {
 		m.logf(s, "%v", err)
 	}
 	if s.stopTimeout > 0 {
-		go m.giveUp(s, proc)
+		go m.giveUp(s, proc, s.stopTimeout)
 	}
 	return s.settled
 }
 
-// giveUp ends a process that did not go when asked.
-func (m *Manager) giveUp(s *service, proc *reap.Process) {
-	t := time.NewTimer(s.stopTimeout)
+// giveUp ends a process that did not go within that time after it was asked.
+func (m *Manager) giveUp(s *service, proc *reap.Process, after time.Duration) {
+	t := time.NewTimer(after)
 	defer t.Stop()
 	select {
 	case <-proc.Done():
