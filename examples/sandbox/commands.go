@@ -37,7 +37,7 @@ func newCommand() *cobra.Command {
 	root.PersistentFlags().StringVar(&name, "name", "default", "name of the sandbox; several can run side by side")
 	root.AddCommand(
 		buildCommand(), upCommand(&name), downCommand(&name), statusCommand(&name),
-		sshCommand(&name), execCommand(&name), breakCommand(&name), logsCommand(&name),
+		sshCommand(&name), execCommand(&name), breakCommand(&name), logsCommand(&name), demoCommand(),
 	)
 	return root
 }
