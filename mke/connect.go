@@ -58,11 +58,15 @@ func Connect(ctx context.Context, o ConnectOptions) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	kube, err := kubernetes.NewForConfig(config)
+	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, o.source(), err)
 	}
-	dyn, err := dynamic.NewForConfig(config)
+	kube, err := kubernetes.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, o.source(), err)
+	}
+	dyn, err := dynamic.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInvalid, o.source(), err)
 	}
@@ -78,12 +82,7 @@ func Connect(ctx context.Context, o ConnectOptions) (*Cluster, error) {
 		Artifacts: registryArtifacts{dial: o.RegistryDial},
 		SSH:       o.SSH,
 		CA:        config.CAData,
-		close: func() error {
-			if c, ok := kube.CoordinationV1().RESTClient().(*rest.RESTClient); ok && c.Client != nil {
-				utilnet.CloseIdleConnectionsFor(c.Client.Transport)
-			}
-			return nil
-		},
+		close:     func() error { utilnet.CloseIdleConnectionsFor(client.Transport); return nil },
 	}
 	if _, err := c.Config.Get(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the cluster at %s, of %s: %w", config.Host, o.source(), err), c.Close())

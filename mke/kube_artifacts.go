@@ -3,19 +3,23 @@ package mke
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/mkesdk/mkesdk/registry"
 )
 
-// registryArtifacts are [Artifacts] over package registry, asked from this machine.
-type registryArtifacts struct{}
+// registryArtifacts are [Artifacts] over package registry, asked from this machine
+// unless dial leads elsewhere.
+type registryArtifacts struct {
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
 
-func (registryArtifacts) K0s(ctx context.Context, r Registry, version, arch string) (Binary, error) {
+func (a registryArtifacts) K0s(ctx context.Context, r Registry, version, arch string) (Binary, error) {
 	ref, err := registry.K0sReference(r.URL, version)
 	if err != nil {
 		return Binary{}, fmt.Errorf("%w: MkeConfig spec.registries.imageRegistry: %w", ErrInvalid, err)
 	}
-	client, err := registry.New(registry.Config{URL: r.URL, CAData: []byte(r.CAData)})
+	client, err := registry.New(registry.Config{URL: r.URL, CAData: []byte(r.CAData), Dial: a.dial})
 	if err != nil {
 		return Binary{}, fmt.Errorf("%w: MkeConfig spec.registries.imageRegistry: %w", ErrInvalid, err)
 	}

@@ -34,8 +34,14 @@ func explain(err error) error {
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return fmt.Errorf("%w: the API server's certificate is for another name than the kubeconfig's server: use the address that the certificate names: %w", ErrInvalid, err)
 	}
+	if _, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
+		return fmt.Errorf("the API server's certificate cannot be used: has it expired, or is the clock of this machine wrong? %w", err)
+	}
 	if _, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Errorf("the API server cannot be reached: %w", err)
+	}
+	if n, ok := errors.AsType[net.Error](err); ok && n.Timeout() {
+		return fmt.Errorf("the API server does not answer: %w", err)
 	}
 	return err
 }

@@ -29,6 +29,13 @@ func Locks(ctx context.Context, leases Leases) ([]LockInfo, error) {
 	return locks, nil
 }
 
+// listLeases reads all locks, within the time that one request may take.
+func listLeases(ctx context.Context, leases Leases) ([]coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockCall)
+	defer cancel()
+	return leases.List(ctx)
+}
+
 // getLease reads one lease, within the time that one request may take.
 func getLease(ctx context.Context, leases Leases, name string) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockCall)

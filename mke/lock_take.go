@@ -121,13 +121,21 @@ func (a *acquisition) watch(ctx context.Context, stale map[string]*coordinationv
 	}
 }
 
-// list returns what the request has to do with, by name.
+// list returns what the request has to do with, by name. A store that does not answer
+// is asked a few times.
 func (a *acquisition) list(ctx context.Context) (map[string]*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, lockCall)
-	defer cancel()
-	all, err := a.leases.List(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("looking for operation locks: %w", err)
+	var all []coordinationv1.Lease
+	for attempt := 1; ; attempt++ {
+		var err error
+		if all, err = listLeases(ctx, a.leases); err == nil {
+			break
+		}
+		if !ambiguous(err) || attempt == lockAttempts {
+			return nil, fmt.Errorf("looking for operation locks: %w", err)
+		}
+		if ended := sleep(ctx, lockRetry); ended != nil {
+			return nil, fmt.Errorf("looking for operation locks: %w", errors.Join(ended, err))
+		}
 	}
 	found := map[string]*coordinationv1.Lease{}
 	for i := range all {
