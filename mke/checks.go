@@ -45,26 +45,6 @@ func (r *run) observeAll(ctx context.Context, on []*target) error {
 	})(ctx, r, on)
 }
 
-// awaitStarting waits for hosts whose k0s is on its way up to answer: only then can
-// it be told which scenario they are in.
-func (r *run) awaitStarting(ctx context.Context, on []*target) error {
-	return r.forEach(ctx, on, func(t *target) error {
-		if t.scenario.Action != hosts.Wait || t.state.Answers == hosts.Yes {
-			return nil
-		}
-		return r.poll(ctx, t, r.opts.Timeouts.Readiness, "k0s to answer", func(ctx context.Context) (bool, string, error) {
-			nodes, err := r.opts.Cluster.Nodes.List(ctx)
-			if err == nil {
-				err = r.observe(ctx, t, nodes)
-			}
-			if err != nil {
-				return false, err.Error(), nil
-			}
-			return t.scenario.Action != hosts.Wait || t.state.Answers == hosts.Yes, "its service is active, and k0s status does not answer", nil
-		})
-	})
-}
-
 // observe fills in what is seen of one target.
 func (r *run) observe(ctx context.Context, t *target, nodes []Node) error {
 	facts, err := hosts.Collect(ctx, t.conn, hosts.CollectOptions{DataDir: r.config.DataDir})
@@ -85,6 +65,7 @@ func (r *run) observe(ctx context.Context, t *target, nodes []Node) error {
 	}
 	t.state = hosts.Observe(facts, view)
 	t.scenario = hosts.Match(hosts.Add, r.opts.Role, t.state)
+	t.stuckAsRow4()
 	return nil
 }
 

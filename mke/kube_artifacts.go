@@ -25,6 +25,9 @@ func (a registryArtifacts) K0s(ctx context.Context, r Registry, version, arch st
 	}
 	defer client.Close() // gives back idle connections only; Open makes new ones
 	b, err := client.Binary(ctx, ref, "linux/"+arch)
+	if isAny[*registry.MissingError](err) {
+		return Binary{}, fmt.Errorf("%w: push it there, or correct spec.registries.imageRegistry.url of the MkeConfig", err)
+	}
 	if err != nil {
 		return Binary{}, err
 	}

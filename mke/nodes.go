@@ -99,10 +99,13 @@ func (r *run) poll(ctx context.Context, t *target, limit time.Duration, what str
 	ctx, cancel := r.waiting(ctx)
 	defer cancel()
 	deadline := time.Now().Add(limit)
-	last := ""
+	last, seen := "", "nothing yet"
 	for attempt := 1; ; attempt++ {
 		ask, cancelAsk := context.WithDeadline(ctx, deadline)
-		ok, seen, err := done(ask)
+		ok, now, err := done(ask)
+		if ask.Err() == nil {
+			seen = now // an answer that was cut off says nothing
+		}
 		cancelAsk()
 		if err == nil && ok {
 			return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/mkesdk/mkesdk/transport"
 )
 
-// tokenFile is where a host's join token is while it joins.
+// tokenFile is where a host's join token is while it joins. A service that was
+// installed before may name another place, hosts.K0s.TokenFile.
 const tokenFile = "/etc/k0s/k0stoken"
 
 // tokenExpiry bounds the life of a join token that could not be invalidated.
@@ -34,7 +35,7 @@ func bootstrapWorker(ctx context.Context, r *run, t *target) error {
 	if err != nil {
 		return err
 	}
-	return r.withToken(ctx, t, func() error {
+	return r.withToken(ctx, t, tokenFile, func() error {
 		if err := t.sudo(ctx, args...); err != nil {
 			return fmt.Errorf("installing the worker service: %w", err)
 		}
@@ -141,7 +142,7 @@ func restartService(ctx context.Context, r *run, t *target) error {
 		return restart()
 	}
 	r.progress(t, "it has no kubelet.conf yet: it gets a new join token")
-	return r.withToken(ctx, t, restart)
+	return r.withToken(ctx, t, t.facts.K0s.TokenFile, restart)
 }
 
 // start starts the worker service. A unit that has failed is not started before its
@@ -193,7 +194,7 @@ func (r *run) finishJoin(ctx context.Context, t *target) error {
 	if err := r.guard(ctx); err != nil {
 		return err
 	}
-	if err := t.sudo(ctx, "rm", "-f", tokenFile); err != nil {
+	if err := t.sudo(ctx, "rm", "-f", t.facts.K0s.TokenFile); err != nil {
 		return fmt.Errorf("deleting the join token: %w", err)
 	}
 	r.did(t, "left-over join token deleted")

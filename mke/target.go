@@ -15,6 +15,7 @@ type target struct {
 	state     hosts.State       // HostState
 	scenario  hosts.Scenario    // HostState
 	labels    map[string]string // HostState, out of spec.InstallFlags
+	stuck     bool              // HostState: it does not come up, and has no kubeconfig of its own
 	owed      bool              // HostState, WorkerBootstrap: the node is to be un-cordoned
 	joined    bool              // WorkerBootstrap, ServiceRestart, Verification: joined in this operation
 	tokenGone bool              // WorkerBootstrap, ServiceRestart: its join token was taken away

@@ -14,19 +14,19 @@ import (
 	"github.com/mkesdk/mkesdk/transport"
 )
 
-// withToken gives the host a join token of its own while do makes it join, waits
+// withToken gives the host a join token of its own, in file, while do makes it join, waits
 // until the host has its own kubeconfig, and takes the token back on every way out.
-func (r *run) withToken(ctx context.Context, t *target, do func() error) (err error) {
+func (r *run) withToken(ctx context.Context, t *target, file string, do func() error) (err error) {
 	token, id, err := r.createToken(ctx)
 	if err != nil {
 		return fmt.Errorf("making a join token on the helper %s: %w", r.helperRef, err)
 	}
 	keep := false // the host still needs its token
-	defer func() { err = errors.Join(err, r.takeBack(ctx, t, id, keep)) }()
-	if err := t.sudo(ctx, "mkdir", "-p", "-m", "0755", path.Dir(tokenFile)); err != nil {
+	defer func() { err = errors.Join(err, r.takeBack(ctx, t, id, file, keep)) }()
+	if err := t.sudo(ctx, "mkdir", "-p", "-m", "0755", path.Dir(file)); err != nil {
 		return err
 	}
-	if err := t.write(ctx, tokenFile, token+"\n", 0o600); err != nil {
+	if err := t.write(ctx, file, token+"\n", 0o600); err != nil {
 		return err
 	}
 	if err := do(); err != nil {
@@ -88,16 +88,16 @@ func tokenID(token string) (string, error) {
 
 // takeBack invalidates a join token and deletes its file, even if ctx is done.
 // If keep is set the file stays, as a restart of the service would need it, and so does the token, until it expires.
-func (r *run) takeBack(ctx context.Context, t *target, id string, keep bool) error {
+func (r *run) takeBack(ctx context.Context, t *target, id, file string, keep bool) error {
 	if keep {
-		r.left("%s: the join token %s stays in %s, as the host has not joined yet; it expires %s after it was made, and the next run takes it away", t.ref(), id, tokenFile, tokenExpiry)
+		r.left("%s: the join token %s stays in %s, as the host has not joined yet; it expires %s after it was made, and the next run takes it away", t.ref(), id, file, tokenExpiry)
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTime)
 	defer cancel()
 	var errs []error
-	if err := t.sudo(ctx, "rm", "-f", tokenFile); err != nil {
-		r.left("%s: delete the join token there: rm -f %s", t.ref(), tokenFile)
+	if err := t.sudo(ctx, "rm", "-f", file); err != nil {
+		r.left("%s: delete the join token there: rm -f %s", t.ref(), file)
 		errs = append(errs, fmt.Errorf("deleting the join token: %w", err))
 	} else {
 		t.tokenGone = true

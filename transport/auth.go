@@ -76,18 +76,18 @@ func (k *keyring) signers(ctx context.Context, a Auth) (signers []ssh.Signer, do
 func (k *keyring) fromFile(ctx context.Context, a Auth) ([]ssh.Signer, func(), error) {
 	path, err := expandHome(a.KeyFile)
 	if err != nil {
-		return nil, nil, fmt.Errorf("key file %w", err)
+		return nil, nil, fmt.Errorf("%w: key file %w", ErrAuth, err)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("key file: %w", err)
+		return nil, nil, fmt.Errorf("%w: key file: %w; want a private key that this user can read", ErrAuth, err)
 	}
 	done := func() {}
 	signer, err := ssh.ParsePrivateKey(data)
 	if err != nil {
 		public, encrypted := publicOf(path, data, err)
 		if public == nil && !encrypted {
-			return nil, nil, fmt.Errorf("key file %s: %w", path, err)
+			return nil, nil, fmt.Errorf("%w: key file %s holds no private key: %w", ErrAuth, path, err)
 		}
 		signer, done, err = k.locked(ctx, a, path, data, public, encrypted)
 		if err != nil {

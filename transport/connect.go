@@ -169,8 +169,14 @@ func (a *attempt) refused(why string) error {
 	case 1:
 		s = fmt.Sprintf("user %s: the host refused the key that was tried", a.hop.User)
 	}
+	if f := a.hop.Auth.KeyFile; f != "" && len(a.offered) > 0 {
+		s += ", of " + f
+	}
 	if len(a.offered) > 0 {
 		s += " (" + strings.Join(a.offered, ", ") + ")"
+	}
+	if why == "" && len(a.offered) > 0 {
+		why = fmt.Sprintf("put a public half into authorized_keys of %s there, or use another key or user", a.hop.User)
 	}
 	if why != "" {
 		s += "; " + why
