@@ -34,6 +34,11 @@ type Options struct {
 // before etcd. It gives an error if they could not be started; one that breaks later is started
 // again and again, as k0s does.
 func Run(ctx context.Context, o Options) error {
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager"} {
+		if _, err := os.Stat(ToolPath(name)); err != nil {
+			return fmt.Errorf("the sandbox has to bring %s along: %w", name, err)
+		}
+	}
 	if err := prepare(o); err != nil {
 		return err
 	}

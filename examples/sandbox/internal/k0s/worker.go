@@ -106,7 +106,9 @@ func (a *app) runNode(ctx context.Context, o kubelet.Options, k knobs, after fun
 			return
 		case <-time.After(k.statusDelay):
 		}
-		second = after(ctx)
+		if second = after(ctx); second != nil {
+			a.log.Error("failed to start status server: " + second.Error())
+		}
 	})
 	wg.Wait()
 	return errors.Join(first, second)

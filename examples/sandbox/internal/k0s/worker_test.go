@@ -43,6 +43,9 @@ func TestWorker(t *testing.T) {
 		recorded = strings.Replace(recorded, `"K0sVars"`, `"ClusterConfig": null, "K0sVars"`, 1)
 		got := w.must("k0s status -o json")
 		sameJSON(t, quotePid(normal(got)), quotePid(normal(recorded)))
+		if got := w.must("k0s status -o yaml"); !strings.Contains(got, "\nRole: worker\n") || !strings.Contains(got, "\n  DataDir: /var/lib/k0s\n") {
+			t.Errorf("as YAML: %s", got)
+		}
 	})
 	sub(t, "unit", []*host{c, w}, func(t *testing.T) {
 		unit := w.must("cat /etc/systemd/system/k0sworker.service")
@@ -88,12 +91,16 @@ func TestWorker(t *testing.T) {
 		w.write("/etc/k0s/token", "spent")
 	})
 	sub(t, "reset", []*host{c, w}, func(t *testing.T) {
+		w.must("mkdir /var/lib/k0s/kubelet/pods/volume && mount -t tmpfs tmpfs /var/lib/k0s/kubelet/pods/volume")
 		if got := w.sh("k0s reset"); got.Code != 0 {
 			t.Fatalf("%+v", got)
 		}
 		_, after, _ := strings.Cut(readRecording(t, "worker-reset"), "\nrc=0\n")
 		if got := w.must("cd / && ls -1 /etc/cni/net.d /etc/k0s /opt/cni /var/lib/k0s"); got != after {
 			t.Errorf("got\n%s\nwant\n%s", got, after)
+		}
+		if got := w.must("grep -c ' /var/lib/k0s' /proc/self/mounts"); got != "1\n" {
+			t.Errorf("%s mounts are left at or below the data directory", strings.TrimSpace(got))
 		}
 	})
 }
