@@ -263,3 +263,34 @@ func TestLockGivenBackByOwner(t *testing.T) {
 		release(t, h)
 	})
 }
+
+// TestLockFromFirstRequest learns only from the second request that the first had taken
+// effect. The lock counts from the first: for the others that is when it began.
+func TestLockFromFirstRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &leaseClient{store: newLeaseStore()}
+		creates, gets := 0, 0
+		c.fault = func(verb, _ string) fault {
+			switch verb {
+			case "create":
+				if creates++; creates == 1 {
+					return replyLost
+				}
+			case "get":
+				if gets++; gets == 1 {
+					return refused
+				}
+			}
+			return works
+		}
+		start := time.Now()
+		h := acquire(t, c, ofNodes("w1"))
+		if creates != 2 || time.Since(start) == 0 {
+			t.Fatalf("%d requests in %s, want a second one later", creates, time.Since(start))
+		}
+		if h.valid(start.Add(time.Minute)) {
+			t.Error("a minute after the first request the lock is still believed to be held")
+		}
+		release(t, h)
+	})
+}
