@@ -1,7 +1,6 @@
 package sim
 
-// The certificates of two cluster CAs, whose keys nobody has: that of the
-// simulated cluster, and that of another one.
+// ThisCA is the certificate of the simulated cluster's CA. Nobody has its key.
 const ThisCA = `-----BEGIN CERTIFICATE-----
 MIIBEjCBxaADAgECAgEBMAUGAytlcDAYMRYwFAYDVQQDEw1rdWJlcm5ldGVzLWNh
 MCAXDTcwMDEwMTAwMDAwMFoYDzIyMDAwMTAxMDAwMDAwWjAYMRYwFAYDVQQDEw1r
@@ -11,6 +10,7 @@ ZRIfZfB5/QKjMjAwMA8GA1UdEwEB/wQFMAMBAf8wHQYDVR0OBBYEFNhT58Bq9saH
 LqH/7HjcX4LmW061BRnNDohzKY3T7UBd/+7iqQiGHEss6YvopgU=
 -----END CERTIFICATE-----
 `
+// otherCA is that of another cluster, likewise.
 const otherCA = `-----BEGIN CERTIFICATE-----
 MIIBEjCBxaADAgECAgECMAUGAytlcDAYMRYwFAYDVQQDEw1rdWJlcm5ldGVzLWNh
 MCAXDTcwMDEwMTAwMDAwMFoYDzIyMDAwMTAxMDAwMDAwWjAYMRYwFAYDVQQDEw1r
