@@ -3,9 +3,13 @@ package mke
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mkesdk/mkesdk/etcdverify"
 	"github.com/mkesdk/mkesdk/hosts"
@@ -114,6 +118,10 @@ func TestRetryable(t *testing.T) {
 		"refused host":          {at(&HostError{}), false},
 		"pre-flight":            {at(&PreflightError{}), false},
 		"etcd":                  {at(&etcdverify.Error{}), false},
+		"hosts file":            {fmt.Errorf("reading: %w", &hosts.FileError{}), false},
+		"local file":            {at(&fs.PathError{Op: "open", Path: "key", Err: syscall.ENOENT}), false},
+		"file of a host":        {at(&fs.PathError{Op: "open", Path: "key", Err: fs.ErrNotExist}), true},
+		"unauthorized":          {at(apierrors.NewUnauthorized("no")), false},
 		"host key":              {at(fmt.Errorf("h1: %w", &transport.HostKeyError{})), false},
 		"credentials":           {at(transport.ErrAuth), false},
 		"sudo password":         {at(transport.ErrSudoPassword), false},

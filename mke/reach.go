@@ -64,7 +64,11 @@ func (r *run) findHelper(ctx context.Context) error {
 	}
 	var errs []error
 	for _, c := range r.config.Hosts {
-		if c.Role != hosts.ControllerWorker || inScope[addressKey(c.SSH.Address)] {
+		if c.Role != hosts.ControllerWorker {
+			continue
+		}
+		if inScope[addressKey(c.SSH.Address)] {
+			errs = append(errs, fmt.Errorf("%s is a control plane host of this cluster and is among the hosts to be added: take it out of the list", c.SSH.Address))
 			continue
 		}
 		err := r.tryHelper(ctx, c)
@@ -78,7 +82,7 @@ func (r *run) findHelper(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("%s: %w", c.SSH.Address, err))
 	}
 	if len(errs) == 0 {
-		return fmt.Errorf("%w: MkeConfig spec.hosts lists no %s host outside the scope", ErrNoHelper, hosts.ControllerWorker)
+		return fmt.Errorf("%w: MkeConfig spec.hosts lists no %s host", ErrNoHelper, hosts.ControllerWorker)
 	}
 	return fmt.Errorf("%w: %w", ErrNoHelper, errors.Join(errs...))
 }

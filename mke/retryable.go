@@ -2,8 +2,13 @@ package mke
 
 import (
 	"errors"
+	"io/fs"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/mkesdk/mkesdk/etcdverify"
+	"github.com/mkesdk/mkesdk/hosts"
 	"github.com/mkesdk/mkesdk/registry"
 	"github.com/mkesdk/mkesdk/transport"
 )
@@ -12,7 +17,7 @@ import (
 // It is not if the answer would be the same until somebody has mended something:
 // wrong input, another cluster's host, a host that is refused, a failed pre-flight
 // check, a version, credentials or a host key that are not accepted, an artifact that
-// the registry does not have. Nor is it if etcd is among the causes: there the
+// the registry does not have, a local file that can't be read. Nor is it if etcd is among the causes: there the
 // runbook comes first. Several failures are retryable if each of them is.
 func Retryable(err error) bool {
 	if err == nil {
@@ -27,6 +32,7 @@ func Retryable(err error) bool {
 		}
 	}
 	return !isAny[*etcdverify.Error](err) && !isAny[*PreflightError](err) && !isAny[*HostError](err) &&
+		!isAny[*hosts.FileError](err) && !localFile(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) &&
 		!isAny[*registry.MissingError](err) && !isAny[*registry.AuthError](err) && !isAny[*registry.CAError](err)
 }
 
@@ -34,4 +40,11 @@ func Retryable(err error) bool {
 func isAny[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
+}
+
+// localFile reports whether err is about a file of this machine. The files of hosts
+// are reported by their connections and carry no error number of this system.
+func localFile(err error) bool {
+	p, ok := errors.AsType[*fs.PathError](err)
+	return ok && isAny[syscall.Errno](p.Err)
 }

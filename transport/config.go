@@ -94,7 +94,7 @@ func (c Config) check() (hop, error) {
 		errs = append(errs, errors.New("HostKeys is not set, and there is no default: use KnownHosts, AcceptNew or Pinned"))
 	}
 	if c.Auth.KeyFile == "" && len(c.Auth.Signers) == 0 && c.Auth.AgentSocket == "" {
-		errs = append(errs, errors.New("Auth has neither a key file nor signers nor an agent"))
+		errs = append(errs, fmt.Errorf("%w: there is no key to log in with: neither a key file nor an agent is given", ErrAuth))
 	}
 	if c.DialTimeout < 0 {
 		errs = append(errs, fmt.Errorf("DialTimeout is %v, which is negative", c.DialTimeout))

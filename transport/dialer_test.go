@@ -234,7 +234,7 @@ func TestConfigRefused(t *testing.T) {
 		"no address":     func(c *transport.Config) { c.Address = "" },
 		"HostKeys":       func(c *transport.Config) { c.HostKeys = nil },
 		"no user":        func(c *transport.Config) { c.User = "" },
-		"Auth has":       func(c *transport.Config) { c.Auth = transport.Auth{} },
+		"no key to log in with":       func(c *transport.Config) { c.Auth = transport.Auth{} },
 		"another port":   func(c *transport.Config) { c.Address, c.Port = "h1:22", 23 },
 		"hops":           func(c *transport.Config) { c.Bastion = c },
 		"negative":       func(c *transport.Config) { c.DialTimeout = -1 },

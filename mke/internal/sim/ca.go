@@ -10,6 +10,7 @@ ZRIfZfB5/QKjMjAwMA8GA1UdEwEB/wQFMAMBAf8wHQYDVR0OBBYEFNhT58Bq9saH
 LqH/7HjcX4LmW061BRnNDohzKY3T7UBd/+7iqQiGHEss6YvopgU=
 -----END CERTIFICATE-----
 `
+
 // otherCA is that of another cluster, likewise.
 const otherCA = `-----BEGIN CERTIFICATE-----
 MIIBEjCBxaADAgECAgECMAUGAytlcDAYMRYwFAYDVQQDEw1rdWJlcm5ldGVzLWNh
