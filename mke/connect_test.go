@@ -119,7 +119,7 @@ func TestConnectFails(t *testing.T) {
 	}{
 		"no SSH":           {ConnectOptions{Kubeconfig: kubeconfigFor(t, ok, okCA)}, ErrInvalid, []string{"ConnectOptions.SSH"}},
 		"nothing":          {ConnectOptions{SSH: noSSH{}}, ErrInvalid, []string{"no kubeconfig"}},
-		"no file":          {ConnectOptions{SSH: noSSH{}, Kubeconfig: filepath.Join(dir, "a") + string(os.PathListSeparator) + filepath.Join(dir, "b")}, ErrInvalid, []string{filepath.Join(dir, "a"), filepath.Join(dir, "b"), "--kubeconfig", "KUBECONFIG"}},
+		"no file":          {ConnectOptions{SSH: noSSH{}, Kubeconfig: filepath.Join(dir, "a") + string(os.PathListSeparator) + filepath.Join(dir, "b")}, ErrInvalid, []string{filepath.Join(dir, "a"), filepath.Join(dir, "b"), "give its path"}},
 		"a directory":      {ConnectOptions{SSH: noSSH{}, Kubeconfig: dir}, ErrInvalid, []string{dir}},
 		"tabs":             {ConnectOptions{SSH: noSSH{}, Kubeconfig: file("tabs", "\tapiVersion: v1\n")}, ErrInvalid, []string{filepath.Join(dir, "tabs"), "YAML"}},
 		"empty":            {ConnectOptions{SSH: noSSH{}, Kubeconfig: file("empty", "")}, ErrInvalid, []string{"no current-context"}},
