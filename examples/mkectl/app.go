@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -72,7 +73,7 @@ func (a *app) root() *cobra.Command {
 	c.SetVersionTemplate("{{.DisplayName}} {{.Version}}\n")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return kinder(err) })
 	f := c.PersistentFlags()
-	f.StringVar(&a.flags.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` of the cluster (default $KUBECONFIG, then ~/.mke/mke.kubeconf)")
+	f.Var((*filePath)(&a.flags.kubeconfig), "kubeconfig", "kubeconfig `FILE` of the cluster (default $KUBECONFIG, then ~/.mke/mke.kubeconf)")
 	f.StringVarP(&a.flags.logLevel, "logLevel", "l", "info", "`LEVEL` from which on is logged, to standard error: debug, info, warn or error")
 	f.StringVarP(&a.flags.output, "output", "o", "text", "`FORMAT`: text, or json with one event a line and the result last")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours (as with NO_COLOR set)")
@@ -80,6 +81,20 @@ func (a *app) root() *cobra.Command {
 	c.AddCommand(a.node(), a.lock())
 	c.CompletionOptions.HiddenDefaultCmd = true
 	return c
+}
+
+// A filePath is a flag that, where it is given, names a file: an empty one is a variable that was
+// not set, and must not become whatever the default happens to be.
+type filePath string
+
+func (p *filePath) String() string { return string(*p) }
+func (p *filePath) Type() string   { return "string" }
+func (p *filePath) Set(s string) error {
+	if s == "" {
+		return errors.New("it is empty: want the path of a file")
+	}
+	*p = filePath(s)
+	return nil
 }
 
 // check says what is wrong with the flags of every command.

@@ -56,7 +56,8 @@ func (a *app) nodeAdd() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.SortFlags = false
-	fl.StringVar(&f.hosts, "hosts-path", "hosts.yaml", "`FILE` that lists the hosts")
+	f.hosts = "hosts.yaml"
+	fl.Var((*filePath)(&f.hosts), "hosts-path", "`FILE` that lists the hosts")
 	fl.StringVar(&f.scope, "scope", string(hosts.Worker), "`ROLE` to operate on; hosts of another role are left alone")
 	f.ssh.add(fl)
 	fl.IntVar(&f.concurrency, "concurrency", 30, "work on at most `N` hosts at once; 0 for no bound")

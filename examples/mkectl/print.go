@@ -71,7 +71,7 @@ func (p *plainPrinter) text(e mke.Event) (string, bool) {
 	case mke.Finished:
 		return "done in " + elapsed(e), true
 	case mke.Failed:
-		return fmt.Sprintf("FAILED after %s: %s", elapsed(e), indent(e.Error)), true
+		return fmt.Sprintf("FAILED after %s", elapsed(e)), true // why is said once, at the end
 	}
 	switch {
 	case e.Total > 0:

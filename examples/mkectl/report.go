@@ -92,6 +92,7 @@ func reportError(w io.Writer, command string, o outcome) {
 		}
 	}
 	if o.result != nil {
+		reportDone(w, *o.result)
 		if len(o.result.Left) > 0 {
 			fmt.Fprintln(w, "left behind, to be cleaned up by hand:")
 			for _, l := range o.result.Left {
@@ -105,6 +106,21 @@ func reportError(w io.Writer, command string, o outcome) {
 	fmt.Fprintln(w, next(o))
 	for _, s := range runbook(o.err) {
 		fmt.Fprintf(w, "\nrunbook topic %s\n\n%s", s.Topic, s.Text)
+	}
+}
+
+// reportDone says what was done on each host before it went wrong.
+func reportDone(w io.Writer, r mke.Result) {
+	first := true
+	for _, h := range r.Hosts {
+		if len(h.Did) == 0 {
+			continue
+		}
+		if first {
+			fmt.Fprintln(w, "done before that:")
+			first = false
+		}
+		fmt.Fprintf(w, "  %s: %s\n", h.Host, strings.Join(h.Did, ", "))
 	}
 }
 
