@@ -265,6 +265,10 @@ func checkEtcdState(ctx context.Context, r *run, _ []*target) error {
 		return err
 	}
 	r.clusterID = e.ClusterID
-	r.note("etcd is operational, asked through %s: %d members", r.helperRef, len(e.Members))
+	var names []string
+	for _, m := range e.Members {
+		names = append(names, m.Name)
+	}
+	r.note("etcd is operational, asked through %s; its members: %s", r.helperRef, strings.Join(names, ", "))
 	return nil
 }

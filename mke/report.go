@@ -14,7 +14,23 @@ func (r *run) emit(e Event) {
 
 func (r *run) emitLocked(e Event) {
 	e.Time, e.Stage, e.N, e.Of = time.Now(), r.current.Stage, r.current.N, r.current.Of
+	if e.Total == 0 { // moving bytes are for a screen
+		r.log(e)
+	}
 	r.opts.OnEvent(e)
+}
+
+// log writes an event for those who maintain the caller. Nothing is said here that
+// is not said by the event.
+func (r *run) log(e Event) {
+	attrs := []any{"op", r.op, "stage", e.Stage, "kind", e.Kind}
+	if e.Host != nil {
+		attrs = append(attrs, "host", e.Host.Address, "node", e.Host.Node)
+	}
+	if e.Error != "" {
+		attrs = append(attrs, "error", e.Error)
+	}
+	r.opts.Logger.Debug(e.Message, attrs...)
 }
 
 // progress reports something within the running stage, about one host.
