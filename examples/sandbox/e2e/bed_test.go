@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -16,7 +17,7 @@ import (
 // TestSandbox runs everything that can share one cluster, in this order: a part leaves every node
 // Ready and no lock behind.
 func TestSandbox(t *testing.T) {
-	c := sandboxtest.New(t, sandboxtest.Config{Spare: 10, Bastion: true})
+	c := sandboxtest.New(t, sandboxtest.Config{Spare: 13, Bastion: true})
 	mkectl := buildMkectl(t)
 	for _, part := range []struct {
 		name string
@@ -24,6 +25,10 @@ func TestSandbox(t *testing.T) {
 	}{
 		{"workers", testWorkers},
 		{"scenario", testScenarios},
+		{"bad input", testBadInput},
+		{"changed", testChanged},
+		{"lock", testLock},
+		{"mkectl", testMkectl},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, newBed(t, c, mkectl)) })
 	}
@@ -32,8 +37,9 @@ func TestSandbox(t *testing.T) {
 // A bed is the shared cluster, for one part of the test.
 type bed struct {
 	*sandboxtest.Cluster
-	t      *testing.T
-	mkectl string // the program
+	t       *testing.T
+	mkectl  string // the program
+	homeDir string // see home
 	// The administrator's clients, apart from those that are tested.
 	kube kubernetes.Interface
 	dyn  dynamic.Interface
@@ -80,6 +86,28 @@ func (b *bed) placeK0s(names ...string) {
 	for _, name := range names {
 		b.Host(name).Exec("cp", host.ProgramDir+"/"+host.Program, k0sPath)
 	}
+}
+
+// ensure adds those of the hosts that have not been added yet.
+func (b *bed) ensure(names ...string) {
+	b.t.Helper()
+	for _, name := range names {
+		if b.node(name) == nil {
+			b.placeK0s(name)
+			b.caller().add(name)
+		}
+	}
+}
+
+// settle waits until k0s answers on a host where it runs, which it does some time after its node is
+// Ready. From then on it changes no file.
+func (b *bed) settle(name string) {
+	b.t.Helper()
+	h := b.Host(name)
+	sandboxtest.Eventually(b.t, 30*time.Second, "k0s on "+name+" answers", func() bool {
+		_, err := h.Run("/bin/sh", "-c", "systemctl is-active k0sworker k0scontroller | grep -qx active || exit 0; exec "+k0sPath+" status")
+		return err == nil
+	})
 }
 
 // quoted is a list for an error message.

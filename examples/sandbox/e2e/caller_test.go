@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/mkesdk/mkesdk/hosts"
 	"github.com/mkesdk/mkesdk/mke"
-	"github.com/mkesdk/mkesdk/registry"
 	"github.com/mkesdk/mkesdk/transport"
 )
 
@@ -46,11 +44,10 @@ func (b *bed) caller() *caller {
 	c.ssh = &mke.SSH{HostKeys: keys, NetDial: b.Dial, Trace: c.trace}
 	cfg := b.RESTConfig()
 	cfg.UserAgent = c.agent
-	c.cluster, err = mke.Connect(b.t.Context(), mke.ConnectOptions{REST: cfg, SSH: c.ssh})
+	c.cluster, err = mke.Connect(b.t.Context(), mke.ConnectOptions{REST: cfg, SSH: c.ssh, RegistryDial: b.Dial})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	c.cluster.Artifacts = dialed{b.Dial}
 	b.t.Cleanup(func() {
 		if err := errors.Join(c.cluster.Close(), c.ssh.Close()); err != nil {
 			b.t.Error(err)
@@ -177,26 +174,4 @@ func resultOf(t *testing.T, r mke.Result, spec hosts.Spec) mke.HostResult {
 	}
 	t.Fatalf("the result does not name %s: %+v", spec.SSH.Address, r.Hosts)
 	return mke.HostResult{}
-}
-
-// dialed asks the registry where the hosts are, which this process is not.
-type dialed struct {
-	dial func(ctx context.Context, network, addr string) (net.Conn, error)
-}
-
-func (d dialed) K0s(ctx context.Context, r mke.Registry, version, arch string) (mke.Binary, error) {
-	ref, err := registry.K0sReference(r.URL, version)
-	if err != nil {
-		return mke.Binary{}, err
-	}
-	client, err := registry.New(registry.Config{URL: r.URL, CAData: []byte(r.CAData), Dial: d.dial})
-	if err != nil {
-		return mke.Binary{}, err
-	}
-	defer client.Close()
-	b, err := client.Binary(ctx, ref, "linux/"+arch)
-	if err != nil {
-		return mke.Binary{}, err
-	}
-	return mke.Binary{Digest: b.Digest, Size: b.Size, Open: b.Open}, nil
 }

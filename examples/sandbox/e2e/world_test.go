@@ -26,7 +26,7 @@ type world struct {
 	layers map[string]sandboxtest.Snapshot
 	told   map[string]int // commands, by host
 	audit  int            // bytes of the audit log
-	config string         // version of the MkeConfig
+	config int64          // generation of the MkeConfig, which its operator's writes leave alone
 	tokens []string       // join tokens
 	leases []string       // operation locks
 }
@@ -36,9 +36,10 @@ func (b *bed) world(names ...string) world {
 	b.t.Helper()
 	w := world{
 		layers: map[string]sandboxtest.Snapshot{}, told: map[string]int{},
-		audit: b.auditSize(), config: b.configVersion(), tokens: b.tokens(), leases: b.leases(),
+		audit: b.auditSize(), config: b.configGeneration(), tokens: b.tokens(), leases: b.leases(),
 	}
 	for _, name := range names {
+		b.settle(name)
 		w.layers[name] = b.Host(name).Snapshot()
 		w.told[name] = len(b.Host(name).Commands())
 	}
@@ -104,8 +105,8 @@ func (b *bed) unchangedButLock(w world, agent string) {
 
 func (b *bed) clusterUnchanged(w world) {
 	b.t.Helper()
-	if is := b.configVersion(); is != w.config {
-		b.t.Errorf("the MkeConfig has version %s, it had %s", is, w.config)
+	if is := b.configGeneration(); is != w.config {
+		b.t.Errorf("the MkeConfig is in generation %d, it was in %d", is, w.config)
 	}
 	b.noToken(w)
 	if is := b.leases(); !slices.Equal(is, w.leases) {
@@ -174,13 +175,13 @@ func (b *bed) auditSize() int {
 	return n
 }
 
-func (b *bed) configVersion() string {
+func (b *bed) configGeneration() int64 {
 	b.t.Helper()
 	o, err := b.dyn.Resource(mkeConfigs).Namespace(mke.Namespace).Get(b.t.Context(), configName, metav1.GetOptions{})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return o.GetResourceVersion()
+	return o.GetGeneration()
 }
 
 // tokens are the ids of the join tokens there are.
