@@ -151,7 +151,8 @@ type jsonResult struct {
 	Kind   string      `json:"kind"` // "result"
 	Exit   int         `json:"exit"`
 	Result *mke.Result `json:"result,omitempty"`
-	Error  *jsonError  `json:"error,omitempty"`
+	// Failure is why, if it failed. An event has its "error" as text.
+	Failure *jsonError `json:"failure,omitempty"`
 }
 
 type jsonError struct {
@@ -195,7 +196,7 @@ func jsonOutcome(o outcome) jsonResult {
 	if o.err == nil {
 		return r
 	}
-	r.Error = &jsonError{
+	r.Failure = &jsonError{
 		Messages: messages(o.err), Changed: o.changed, Next: next(o), Runbook: runbook(o.err),
 		Retryable: exitCode(o.err) != exitUsage && mke.Retryable(o.err),
 	}

@@ -161,10 +161,10 @@ func TestJSONOutcome(t *testing.T) {
 		t.Fatal(jsonErr)
 	}
 	var got struct {
-		Kind   string
-		Exit   int
-		Result *mke.Result
-		Error  struct {
+		Kind    string
+		Exit    int
+		Result  *mke.Result
+		Failure struct {
 			Messages  []string
 			Changed   *bool
 			Retryable *bool
@@ -175,7 +175,7 @@ func TestJSONOutcome(t *testing.T) {
 	if err := json.Unmarshal(data, &got); err != nil {
 		t.Fatal(err)
 	}
-	e := got.Error
+	e := got.Failure
 	if got.Kind != "result" || got.Exit != exitRunbook || got.Result == nil || len(e.Messages) != 1 || e.Next == "" ||
 		e.Changed == nil || *e.Changed || e.Retryable == nil || *e.Retryable ||
 		len(e.Runbook) != 1 || e.Runbook[0].Topic != "no-quorum" || !strings.HasPrefix(e.Runbook[0].Text, "# ") {
