@@ -95,8 +95,15 @@ func (l *nodeList) list(ctx context.Context, from Nodes) ([]Node, error) {
 
 // poll asks done once a second until it says yes, fails, or the time is up. A change
 // of what is being waited for is an event; when the time is up the error says what was seen last.
+// A stop ends it at once.
 func (r *run) poll(ctx context.Context, t *target, limit time.Duration, what string, done func(context.Context) (bool, string, error)) error {
-	ctx, cancel := r.waiting(ctx)
+	return r.pollOn(ctx, t, limit, 0, what, done)
+}
+
+// pollOn is poll that a stop ends only after grace: for what is about to come by
+// itself, and costs more to leave half done than to wait for.
+func (r *run) pollOn(ctx context.Context, t *target, limit, grace time.Duration, what string, done func(context.Context) (bool, string, error)) error {
+	ctx, cancel := r.waiting(ctx, grace)
 	defer cancel()
 	deadline := time.Now().Add(limit)
 	last, seen := "", "nothing yet"

@@ -171,9 +171,9 @@ func (r *run) stopped(ctx context.Context) error {
 	}
 }
 
-// waiting returns a context for a wait: one that Options.Stop ends too, so that a wait
-// is always a safe point.
-func (r *run) waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+// waiting returns a context for a wait: one that Options.Stop ends too, after grace, so
+// that a wait is always a safe point.
+func (r *run) waiting(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	if r.opts.Stop == nil {
 		return ctx, func() { cancel(nil) }
@@ -181,6 +181,11 @@ func (r *run) waiting(ctx context.Context) (context.Context, context.CancelFunc)
 	go func() {
 		select {
 		case <-r.opts.Stop:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(grace):
 			cancel(ErrStopped)
 		case <-ctx.Done():
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	"github.com/mkesdk/mkesdk/hosts"
@@ -14,6 +15,10 @@ import (
 // tokenFile is where a host's join token is while it joins. A service that was
 // installed before may name another place, hosts.K0s.TokenFile.
 const tokenFile = "/etc/k0s/k0stoken"
+
+// joinGrace is how long a host that was begun with may still take to get its own kubeconfig after a
+// stop was asked for: it comes in seconds, and its token can then be taken away.
+const joinGrace = 30 * time.Second
 
 // tokenExpiry bounds the life of a join token that could not be invalidated.
 const tokenExpiry = "15m"
@@ -184,8 +189,8 @@ func reinstallForCloud(ctx context.Context, r *run, t *target) error {
 // finishJoin takes away the join token that a host no longer needs: it has its
 // kubelet.conf, and a restart reads only that. It does nothing to a host without one.
 func (r *run) finishJoin(ctx context.Context, t *target) error {
-	if t.facts.K0s.TokenLeft != hosts.Yes || t.tokenGone {
-		return nil
+	if t.facts.K0s.TokenLeft != hosts.Yes || t.tokenGone || t.facts.K0s.TokenFile != tokenFile {
+		return nil // or it is at a place of somebody else's choice, and may be meant for more than this host
 	}
 	kubeconf, err := t.holds(ctx, "test", "-s", path.Join(t.dataDir(), "kubelet.conf"))
 	if err != nil || !kubeconf {
@@ -194,7 +199,18 @@ func (r *run) finishJoin(ctx context.Context, t *target) error {
 	if err := r.guard(ctx); err != nil {
 		return err
 	}
-	if err := t.sudo(ctx, "rm", "-f", t.facts.K0s.TokenFile); err != nil {
+	token, err := transport.ReadFile(ctx, t.conn, tokenFile)
+	if err != nil {
+		return fmt.Errorf("reading the left-over join token: %w", err)
+	}
+	if id, err := tokenID(strings.TrimSpace(string(token))); err == nil {
+		// One that has expired, or is of another making, is not there to be invalidated.
+		err := r.invalidate(ctx, id)
+		if _, ran := errors.AsType[*transport.ExitError](err); err != nil && !ran {
+			return fmt.Errorf("invalidating the left-over join token %s: %w", id, err)
+		}
+	}
+	if err := t.sudo(ctx, "rm", "-f", tokenFile); err != nil {
 		return fmt.Errorf("deleting the join token: %w", err)
 	}
 	r.did(t, "left-over join token deleted")

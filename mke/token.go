@@ -33,7 +33,7 @@ func (r *run) withToken(ctx context.Context, t *target, file string, do func() e
 		return err
 	}
 	conf := path.Join(t.dataDir(), "kubelet.conf")
-	err = r.poll(ctx, t, r.opts.Timeouts.Readiness, conf, func(ctx context.Context) (bool, string, error) {
+	err = r.pollOn(ctx, t, r.opts.Timeouts.Readiness, joinGrace, conf, func(ctx context.Context) (bool, string, error) {
 		ok, err := t.holds(ctx, "test", "-s", conf)
 		if err != nil {
 			return false, "the host does not answer: " + err.Error(), nil
@@ -56,6 +56,11 @@ func (r *run) createToken(ctx context.Context) (token, id string, err error) {
 	}
 	id, err = tokenID(token)
 	return token, id, err
+}
+
+// invalidate makes a join token good for nothing.
+func (r *run) invalidate(ctx context.Context, id string) error {
+	return r.helper.Run(ctx, transport.Command{Args: []string{k0sPath(r.helperFacts), "token", "invalidate", id}, Sudo: true})
 }
 
 // tokenIn finds the bootstrap token in a kubeconfig: its id is public, the rest of it is not.
@@ -102,8 +107,7 @@ func (r *run) takeBack(ctx context.Context, t *target, id, file string, keep boo
 	} else {
 		t.tokenGone = true
 	}
-	err := r.helper.Run(ctx, transport.Command{Args: []string{k0sPath(r.helperFacts), "token", "invalidate", id}, Sudo: true})
-	if err != nil {
+	if err := r.invalidate(ctx, id); err != nil {
 		r.left("the join token %s is valid for up to %s: on %s, run: k0s token invalidate %s", id, tokenExpiry, r.helperRef, id)
 		errs = append(errs, fmt.Errorf("invalidating the join token %s: %w", id, err))
 	}

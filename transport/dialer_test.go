@@ -231,15 +231,15 @@ func TestBastionWaiters(t *testing.T) {
 func TestConfigRefused(t *testing.T) {
 	good := transport.Config{Address: "h1", User: "u", HostKeys: transport.InsecureIgnoreHostKey(), Auth: transport.Auth{KeyFile: "k"}}
 	for what, change := range map[string]func(c *transport.Config){
-		"no address":     func(c *transport.Config) { c.Address = "" },
-		"HostKeys":       func(c *transport.Config) { c.HostKeys = nil },
-		"no user":        func(c *transport.Config) { c.User = "" },
-		"no key to log in with":       func(c *transport.Config) { c.Auth = transport.Auth{} },
-		"another port":   func(c *transport.Config) { c.Address, c.Port = "h1:22", 23 },
-		"hops":           func(c *transport.Config) { c.Bastion = c },
-		"negative":       func(c *transport.Config) { c.DialTimeout = -1 },
-		"no host's own":  func(c *transport.Config) { c.Address = "0.0.0.0" },
-		"neither a host": func(c *transport.Config) { c.Address = "a b" },
+		"no address":            func(c *transport.Config) { c.Address = "" },
+		"HostKeys":              func(c *transport.Config) { c.HostKeys = nil },
+		"no user":               func(c *transport.Config) { c.User = "" },
+		"no key to log in with": func(c *transport.Config) { c.Auth = transport.Auth{} },
+		"another port":          func(c *transport.Config) { c.Address, c.Port = "h1:22", 23 },
+		"hops":                  func(c *transport.Config) { c.Bastion = c },
+		"negative":              func(c *transport.Config) { c.DialTimeout = -1 },
+		"no host's own":         func(c *transport.Config) { c.Address = "0.0.0.0" },
+		"neither a host":        func(c *transport.Config) { c.Address = "a b" },
 	} {
 		cfg := good
 		change(&cfg)

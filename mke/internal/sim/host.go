@@ -84,7 +84,7 @@ func (w *World) HostNamed(name string) *Host {
 // TokenFiles returns how many hosts have a join token in a file.
 func (w *World) TokenFiles() (n int) {
 	for _, h := range w.Hosts() {
-		if h.has(tokenFile) {
+		if _, there := h.conn.File(tokenFile); there {
 			n++
 		}
 	}
@@ -92,7 +92,7 @@ func (w *World) TokenFiles() (n int) {
 }
 
 // Set makes a host what the words of a transcript say: binary, joined,
-// ca=other, never-registers, no-kubeconf, unit=STATE, answers-after=DURATION,
+// ca=other, never-registers, no-kubeconf, token-left, unit=STATE, answers-after=DURATION,
 // ready-after=DURATION.
 func (h *Host) Set(t testing.TB, words ...string) {
 	for _, word := range words {
@@ -117,6 +117,13 @@ func (h *Host) Set(t testing.TB, words ...string) {
 			h.m = h.m.WithFile(tokenFile, token)
 			h.conn.SetFile(tokenFile, transporttest.File{Data: token, Mode: "0600"})
 			delete(h.m.Files, kubeconf)
+		case "token-left":
+			token, err := hoststest.Token([]byte(ThisCA), "https://10.0.0.11:6443", "abcdef.0123456789abcdef")
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.w.tokens.valid["abcdef"] = true
+			h.conn.SetFile(tokenFile, transporttest.File{Data: token + "\n", Mode: "0600"})
 		case "unit":
 			h.m = h.m.WithService("worker", value, "--token-file="+tokenFile, "--data-dir=/var/lib/k0s")
 			h.m.StatusRole, h.started = "", time.Time{}
