@@ -17,7 +17,7 @@ import (
 // TestSandbox runs everything that can share one cluster, in this order: a part leaves every node
 // Ready and no lock behind.
 func TestSandbox(t *testing.T) {
-	c := sandboxtest.New(t, sandboxtest.Config{Spare: 13, Bastion: true})
+	c := sandboxtest.New(t, sandboxtest.Config{Spare: 14, Bastion: true})
 	mkectl := buildMkectl(t)
 	for _, part := range []struct {
 		name string
@@ -25,10 +25,12 @@ func TestSandbox(t *testing.T) {
 	}{
 		{"workers", testWorkers},
 		{"scenario", testScenarios},
+		{"entry", testEntry},
 		{"bad input", testBadInput},
 		{"changed", testChanged},
 		{"lock", testLock},
 		{"mkectl", testMkectl},
+		{"secrets", testSecrets},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, newBed(t, c, mkectl)) })
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/mkesdk/mkesdk/examples/sandbox/sandboxtest"
 	"github.com/mkesdk/mkesdk/mke"
@@ -57,6 +58,24 @@ func (b *bed) cordon(name string, on bool) {
 // changeConfig changes the MkeConfig as an administrator does.
 func (b *bed) changeConfig(change func(*unstructured.Unstructured)) {
 	b.t.Helper()
+	b.change(change, func(r dynamic.ResourceInterface, o *unstructured.Unstructured) error {
+		_, err := r.Update(b.t.Context(), o, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// changeStatus changes the status of the MkeConfig as its operator does.
+func (b *bed) changeStatus(change func(*unstructured.Unstructured)) {
+	b.t.Helper()
+	b.change(change, func(r dynamic.ResourceInterface, o *unstructured.Unstructured) error {
+		_, err := r.UpdateStatus(b.t.Context(), o, metav1.UpdateOptions{})
+		return err
+	})
+}
+
+// change changes the MkeConfig, again if somebody else has changed it meanwhile.
+func (b *bed) change(change func(*unstructured.Unstructured), write func(dynamic.ResourceInterface, *unstructured.Unstructured) error) {
+	b.t.Helper()
 	configs := b.dyn.Resource(mkeConfigs).Namespace(mke.Namespace)
 	sandboxtest.Eventually(b.t, 10*time.Second, "the MkeConfig is written", func() bool {
 		o, err := configs.Get(b.t.Context(), configName, metav1.GetOptions{})
@@ -64,7 +83,7 @@ func (b *bed) changeConfig(change func(*unstructured.Unstructured)) {
 			b.t.Fatal(err)
 		}
 		change(o)
-		_, err = configs.Update(b.t.Context(), o, metav1.UpdateOptions{})
+		err = write(configs, o)
 		if err != nil && !apierrors.IsConflict(err) {
 			b.t.Fatal(err)
 		}

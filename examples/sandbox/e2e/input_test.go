@@ -85,6 +85,7 @@ func mistakesOnTheWay() []mistake {
 		{"kubeconfig of another cluster", otherKubeconfig, 1, []string{"https://10.99.0.11:6443", "kubeconfig of another cluster?"}},
 		{"helper is down", helperDown, 1, []string{"no control plane host can be used as the helper", "10.99.0.11", "connection refused"}},
 		{"missing artifact", missingArtifact, 1, []string{"10.99.0.2:5000/nowhere/k0s:v", "spec.registries.imageRegistry"}},
+		{"an upgrade is in progress", upgrading, 1, []string{"MkeConfig mke/mke", "Upgrading", "to 4.3.0", "not in a stable state"}},
 		{"k0s of another version", otherVersion, 1, []string{"10.99.0.21 (h1)", "v1.35.4+k0s.0", "want k0s v1.36.3+k0s.2"}},
 	}
 }
@@ -192,6 +193,29 @@ func missingArtifact(b *bed) ([]string, func()) {
 	set("10.99.0.2:5000/nowhere")
 	line, _ := args("--hosts-path", b.HostsYAMLOf("h3"))(b)
 	return line, func() { set("10.99.0.2:5000/mke") }
+}
+
+// upgrading has the operator of MKE say that it is at work.
+func upgrading(b *bed) ([]string, func()) {
+	set := func(status, message string) {
+		b.changeStatus(func(o *unstructured.Unstructured) {
+			list, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			for _, c := range list {
+				if c := c.(map[string]any); c["type"] == "Upgrading" {
+					c["status"], c["message"] = status, message
+				}
+			}
+			if err := unstructured.SetNestedSlice(o.Object, list, "status", "conditions"); err != nil {
+				b.t.Fatal(err)
+			}
+		})
+	}
+	set("True", "to 4.3.0")
+	line, _ := args("--hosts-path", b.HostsYAMLOf("h3"))(b)
+	return line, func() { set("False", "") }
 }
 
 // otherVersion has a k0s on a host of the cluster that somebody has replaced.
