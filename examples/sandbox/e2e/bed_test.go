@@ -30,6 +30,7 @@ func TestSandbox(t *testing.T) {
 		{"changed", testChanged},
 		{"lock", testLock},
 		{"mkectl", testMkectl},
+		{"interrupted", testInterrupted},
 		{"secrets", testSecrets},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(t, newBed(t, c, mkectl)) })

@@ -75,10 +75,10 @@ func testText(t *testing.T, b *bed) {
 
 // A result is the last line that -o json writes.
 type result struct {
-	Kind   string
-	Exit   *int
-	Result *mke.Result
-	Error  *struct {
+	Kind    string
+	Exit    *int
+	Result  *mke.Result
+	Failure *struct {
 		Messages           []string
 		Changed, Retryable bool
 		Next               string
@@ -117,7 +117,7 @@ func testJSON(t *testing.T, b *bed) {
 	r := b.run("-o", "json", "node", "add", "--hosts-path", b.HostsYAMLOf("h1", "h10"))
 	r.ended(t, 0)
 	events, last := r.json(t)
-	if last.Error != nil || last.Result == nil || len(last.Result.Hosts) != 2 || last.Result.Hosts[1].Scenario != "2" || last.Result.Helper.Node != "c1" {
+	if last.Failure != nil || last.Result == nil || len(last.Result.Hosts) != 2 || last.Result.Hosts[1].Scenario != "2" || last.Result.Helper.Node != "c1" {
 		t.Errorf("result: %+v", last)
 	}
 	n := 0
@@ -133,7 +133,7 @@ func testJSON(t *testing.T, b *bed) {
 
 	r = b.run("-o", "json", "node", "add", "--hosts-path", "/nowhere/hosts.yaml")
 	r.ended(t, 2)
-	if events, last := r.json(t); len(events) > 0 || last.Error == nil || len(last.Error.Messages) != 1 || last.Error.Changed || last.Error.Retryable {
+	if events, last := r.json(t); len(events) > 0 || last.Failure == nil || len(last.Failure.Messages) != 1 || last.Failure.Changed || last.Failure.Retryable {
 		t.Errorf("of a wrong command line: %s", r.out)
 	}
 }

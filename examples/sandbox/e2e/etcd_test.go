@@ -37,7 +37,7 @@ func testExitRunbook(t *testing.T, b *bed) {
 	r = b.run(append(args, "-o", "json")...)
 	r.ended(t, 3)
 	_, last := r.json(t)
-	if e := last.Error; e == nil || e.Retryable || e.Changed || len(e.Runbook) != 1 || e.Runbook[0].Topic == "" || e.Runbook[0].Text == "" {
+	if e := last.Failure; e == nil || e.Retryable || e.Changed || len(e.Runbook) != 1 || e.Runbook[0].Topic == "" || e.Runbook[0].Text == "" {
 		t.Errorf("result: %+v", e)
 	}
 	b.unchanged(w, mkectlAgent)
