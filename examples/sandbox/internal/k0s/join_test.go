@@ -141,7 +141,7 @@ func TestJoin(t *testing.T) {
 	sub(t, "never bootstrapped", []*host{c1, h1}, func(t *testing.T) {
 		h1.must("touch /etc/sandbox/never-bootstrap")
 		join(c1, h1, "--kubelet-extra-args=--node-ip=10.99.0.21")
-		h1.until(time.Minute, "grep -q 'keeps this kubelet' /run/units/*.log")
+		h1.until(time.Minute, "grep -q 'keeps this kubelet from asking' /run/units/*.log")
 		if r := h1.sh("test -e /var/lib/k0s/kubelet.conf -o -e /run/k0s/status.sock"); r.Code == 0 {
 			t.Error("it has bootstrapped")
 		}
