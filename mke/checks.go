@@ -264,7 +264,6 @@ func checkEtcdState(ctx context.Context, r *run, _ []*target) error {
 	if err := etcdverify.Operational(e); err != nil {
 		return err
 	}
-	r.clusterID = e.ClusterID
 	var names []string
 	for _, m := range e.Members {
 		names = append(names, m.Name)

@@ -54,7 +54,6 @@ type run struct {
 	helperFacts hosts.Facts       // Reachability
 	k0sVersion  string            // Reachability: the cluster's, which is the helper's
 	binaries    map[string]Binary // RegistryCheck: by architecture
-	clusterID   uint64            // EtcdState
 	nodes       nodeList          // Verification
 	held        *Held             // OperationLock
 
